@@ -20,13 +20,15 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 PYTHO
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick mutations smoke goldens fuzz kills contract audit bounds wheel lint types check bench pages docs leaderboard clean
+.PHONY: help install research demo test quick mutations smoke goldens fuzz kills contract audit bounds wheel lint types check bench pages docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
 
-install: $(MADE)core ## the package and what it needs, in .venv
+install: $(MADE)core ## the package and what it needs, in .venv; no torch
+
+research: $(MADE)dev ## torch beside it, and what research, people and the tests need
 
 demo: $(MADE)core ## a conversation: emotion, cause words, reply
 	@$(BIN)/empatheia demo $(ARGS)
@@ -76,10 +78,10 @@ types: $(MADE)dev ## pyright
 
 check: lint types test smoke ## all of CI
 
-bench: $(MADE)core ## speed beside a naive loop
+bench: $(MADE)dev ## speed beside a naive loop
 	@for file in startup generation_speed analyze_speed score_speed words_speed training_overhead serve_speed; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
 
-pages: $(MADE)core ## what is written from results/ and by the listener: README.md, docs/reproduction.md, results/README.md ...
+pages: $(MADE)dev ## what is written from results/ and by the listener: README.md, docs/reproduction.md, results/README.md ...
 	@$(BIN)/python docs/generate_readme.py
 	@$(BIN)/python docs/generate_examples.py
 	@$(BIN)/python docs/generate_reproduction.py
@@ -89,7 +91,7 @@ docs: $(MADE)docs ## the documentation as a website in build/site
 	@$(BIN)/python docs/generate_cli.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-leaderboard: $(MADE)core ## all runs in results/ as one page, build/leaderboard.html
+leaderboard: $(MADE)dev ## all runs in results/ as one page, build/leaderboard.html
 	@mkdir -p build
 	@$(BIN)/empatheia leaderboard --out build/leaderboard.html $(ARGS)
 
@@ -114,9 +116,9 @@ $(MADE)torch: $(MADE)venv constraints.txt
 	@$(PIP) "$(TORCH)"
 	@touch $@
 
-$(MADE)core: $(MADE)torch pyproject.toml
+$(MADE)core: $(MADE)venv pyproject.toml
 	@echo "Installing empatheia ..."
-	@$(PIP) -c constraints.txt -e ".[encoder]"
+	@$(PIP) -c constraints.txt -e .
 	@touch $@
 
 $(MADE)dev: $(MADE)torch pyproject.toml
@@ -124,7 +126,7 @@ $(MADE)dev: $(MADE)torch pyproject.toml
 	@$(PIP) -c constraints.txt -e ".[dev,encoder]"
 	@touch $@ $(MADE)core
 
-$(MADE)docs: $(MADE)core
+$(MADE)docs: $(MADE)dev
 	@echo "Installing what the documentation needs ..."
 	@$(PIP) -c constraints.txt -e ".[docs]"
 	@touch $@

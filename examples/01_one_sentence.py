@@ -4,18 +4,18 @@ import empatheia
 
 SENTENCE = "I finally passed my driving test after failing it three times!"
 
-understanding = empatheia.analyze(SENTENCE)
+analysis = empatheia.analyze(SENTENCE)
 
 print(SENTENCE)
-strongest = sorted(understanding.emotions.items(), key=lambda item: -item[1])[:3]
+strongest = sorted(analysis.newest.emotions.items(), key=lambda item: -item[1])[:3]
 print("feels:  ", ", ".join(f"{name} {probability:.0%}" for name, probability in strongest))
-for cause in understanding.causes:
-    print("because:", cause.of(understanding.turns), f"({cause.score:.2f})")
+for cause in analysis.newest.causes:
+    print("because:", cause.of(analysis.dialogue.turns), f"({cause.score:.2f})")
 
 # The same words as offsets into the text, for a program that highlights them:
-text = understanding.turns[0].text
+text = analysis.dialogue.turns[0].text
 marks = [" "] * len(text)
-for cause in understanding.causes:
+for cause in analysis.newest.causes:
     marks[cause.start : cause.end] = "^" * (cause.end - cause.start)
 print(f"\n{text}\n{''.join(marks)}\n")
 

@@ -16,11 +16,11 @@ small = Listener.load("gao2021-small")  # a responder that generates, and so can
 for strategy in ("greedy", "beam", "sample"):
     print(f"{strategy:<9}", small.respond(dialogue, decoding=Decoding(strategy=strategy, seed=7)).text)
 
-understanding = reply.understanding
-print("\nbefore answering it saw", understanding.emotion, "in")
-for span in understanding.causes:
-    role = understanding.turns[span.turn].role
-    words = span.of(understanding.turns)
+analysis = reply.analysis
+print("\nbefore answering it saw", analysis.newest.emotion.label, "in")
+for span in analysis.newest.causes:
+    role = analysis.dialogue.turns[span.turn].role
+    words = span.of(analysis.dialogue.turns)
     print(f"  turn {span.turn} ({role}), characters {span.start}-{span.end}: {words!r}")
 
 # Turn by turn, as a program with a chat window would:

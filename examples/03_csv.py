@@ -30,13 +30,13 @@ print("emotions:", ", ".join(f"{name} {n}" for name, n in Counter(r.emotion for 
 print("\nto look at first:")
 
 
-def urgency(understanding):
-    return sum(probability for name, probability in understanding.emotions.items() if name in WORRYING)
+def urgency(analysis):
+    return sum(probability for name, probability in analysis.newest.emotions.items() if name in WORRYING)
 
 
 for row, result in sorted(zip(rows, results, strict=True), key=lambda pair: -urgency(pair[1])):
-    causes = "; ".join(cause.of(result.turns) for cause in result.causes) or "no cause found"
-    print(f"{urgency(result):4.0%}  message {row['id']}: {result.emotion} because of: {causes}")
+    causes = "; ".join(cause.of(result.dialogue.turns) for cause in result.newest.causes) or "no cause found"
+    print(f"{urgency(result):4.0%}  message {row['id']}: {result.newest.emotion.label} because of: {causes}")
 
 # The same from the shell, in constant memory and with bad rows reported:
 #   empatheia analyze messages.csv --column text --out messages.emotions.csv

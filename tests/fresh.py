@@ -172,12 +172,13 @@ def _serve(line: socket.socket) -> list[str] | None:
 
 def _main() -> None:
     import gc
-    import importlib
+    import importlib.util
     import runpy
     import types
 
     for name in IMPORTED:
-        importlib.import_module(name)
+        if importlib.util.find_spec(name.partition(".")[0]):
+            importlib.import_module(name)
     gc.freeze()
     words = _serve(socket.socket(fileno=int(sys.argv[1])))
     if words is None:

@@ -71,18 +71,18 @@ UNCERTAIN = {
 @pytest.mark.parametrize("name", UNCERTAIN)
 def test_doubtful_input_is_answered_and_marked(listener, name):
     text = UNCERTAIN[name]
-    understanding = listener.analyze(text)
-    assert understanding.uncertain and all(isinstance(reason, str) for reason in understanding.uncertain)
-    assert understanding.turns[0].text == text
-    assert sum(understanding.emotions.values()) == pytest.approx(1)
-    for span in (*understanding.words, *understanding.causes):
+    analysis = listener.analyze(text)
+    assert analysis.unsure and all(isinstance(reason, str) for reason in analysis.unsure)
+    assert analysis.dialogue.turns[0].text == text
+    assert sum(analysis.newest.emotions.values()) == pytest.approx(1)
+    for span in (*analysis.newest.words, *analysis.newest.causes):
         assert 0 <= span.start < span.end <= len(text)
-    assert listener.respond(text, max_new_tokens=3).understanding.uncertain == understanding.uncertain
+    assert listener.respond(text, max_new_tokens=3).analysis.unsure == analysis.unsure
 
 
 def test_punctuation_alone_is_answered(listener):
-    understanding = listener.analyze("?!")
-    assert understanding.causes == () and sum(understanding.emotions.values()) == pytest.approx(1)
+    analysis = listener.analyze("?!")
+    assert analysis.newest.causes == () and sum(analysis.newest.emotions.values()) == pytest.approx(1)
 
 
 # -- model folders -------------------------------------------------------------------------------------------

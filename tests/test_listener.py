@@ -25,17 +25,19 @@ MIXED = [
 
 
 def test_emotions_are_a_distribution_in_taxonomy_order(listener):
-    understanding = listener.analyze(TEXT)
-    assert tuple(understanding.emotions) == EMOTIONS
-    assert sum(understanding.emotions.values()) == pytest.approx(1.0, abs=1e-9)
-    assert understanding.emotion == max(understanding.emotions, key=understanding.emotions.get)
-    assert understanding.model == "tiny"
+    analysis = listener.analyze(TEXT)
+    assert tuple(analysis.newest.emotions) == EMOTIONS
+    assert sum(analysis.newest.emotions.values()) == pytest.approx(1.0, abs=1e-9)
+    assert analysis.newest.emotion.label == max(
+        analysis.newest.emotions, key=analysis.newest.emotions.get
+    )
+    assert analysis.by["emotion"] == "tiny"
 
 
 def test_words_and_causes_index_the_text(tiny_model, monkeypatch):
     listener = Listener.load(tiny_model)
     dialogue = Dialogue.of("We moved to a new town.", "Do you like it?", "I don't know anybody, here.")
-    words = listener.analyze(dialogue).words
+    words = listener.analyze(dialogue).newest.words
     assert [word.of(dialogue.turns) for word in words if word.turn == 2] == [
         "I",
         "do",
@@ -48,11 +50,11 @@ def test_words_and_causes_index_the_text(tiny_model, monkeypatch):
     ]
     middle = sorted(word.score for word in words)[len(words) // 2]
     object.__setattr__(listener.manifest, "cause_threshold", middle)
-    understanding = listener.analyze(dialogue)
-    assert understanding.causes
-    scores = [span.score for span in understanding.causes]
+    analysis = listener.analyze(dialogue)
+    assert analysis.newest.causes
+    scores = [span.score for span in analysis.newest.causes]
     assert scores == sorted(scores, reverse=True)
-    for record in understanding.to_dict()["causes"]:
+    for record in analysis.to_dict()["causes"]:
         text = dialogue.turns[record["turn"]].text[record["start"] : record["end"]]
         assert text == record["text"] and text[0].isalnum() and text[-1].isalnum()
 
@@ -61,15 +63,17 @@ def test_a_batch_is_its_members_in_order(listener):
     items = MIXED * 3
     random.Random(4).shuffle(items)
     together = listener.analyze(items, batch_size=5)
-    for item, understanding in zip(items, together, strict=True):
+    for item, analysis in zip(items, together, strict=True):
         alone = listener.analyze(item)
-        assert understanding.turns == alone.turns
-        assert understanding.emotions == pytest.approx(alone.emotions, abs=1e-5)
-        assert [(w.turn, w.start, w.end) for w in understanding.words] == [
-            (w.turn, w.start, w.end) for w in alone.words
+        assert analysis.dialogue.turns == alone.dialogue.turns
+        assert analysis.newest.emotions == pytest.approx(alone.newest.emotions, abs=1e-5)
+        assert [(w.turn, w.start, w.end) for w in analysis.newest.words] == [
+            (w.turn, w.start, w.end) for w in alone.newest.words
         ]
-        assert [w.score for w in understanding.words] == pytest.approx([w.score for w in alone.words], abs=1e-5)
-        assert understanding.uncertain == alone.uncertain
+        assert [w.score for w in analysis.newest.words] == pytest.approx(
+            [w.score for w in alone.newest.words], abs=1e-5
+        )
+        assert analysis.unsure == alone.unsure
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_a_batch_answers_as_its_members_alone(listener, settings):
     assert [reply.text for reply in together] == [
         listener.respond(item, max_new_tokens=12, **settings).text for item in MIXED
     ]
-    assert together[0].understanding.emotions == pytest.approx(listener.analyze(MIXED[0]).emotions, abs=1e-5)
+    assert together[0].analysis.newest.emotions == pytest.approx(listener.analyze(MIXED[0]).newest.emotions, abs=1e-5)
 
 
 def test_progress_counts_every_input(listener):
@@ -140,7 +144,7 @@ def test_wrong_settings(listener, settings, message):
 @pytest.mark.parametrize("strategy", ["greedy", "sample", "beam"])
 def test_a_stream_gives_the_reply_piece_by_piece(listener, strategy):
     stream = listener.stream(TEXT, strategy=strategy, max_new_tokens=20, care=False)  # with care: by sentences
-    assert stream.understanding.emotions == pytest.approx(listener.analyze(TEXT).emotions, abs=1e-5)
+    assert stream.analysis.newest.emotions == pytest.approx(listener.analyze(TEXT).newest.emotions, abs=1e-5)
     assert stream.reply is None
     pieces = list(stream)
     whole = listener.respond(TEXT, strategy=strategy, max_new_tokens=20, care=False)
@@ -171,9 +175,9 @@ def test_a_conversation_remembers(listener):
     stream = conversation.stream("He was fourteen.")
     said = "".join(stream)
     assert len(conversation.dialogue.turns) == 4 and conversation.dialogue.turns[-1].text == stream.reply.text == said
-    assert stream.understanding.turns[:2] == conversation.dialogue.turns[:2]
+    assert stream.analysis.dialogue.turns[:2] == conversation.dialogue.turns[:2]
     history = Dialogue("", conversation.dialogue.turns)
-    assert listener.converse(history, max_new_tokens=6).say("Yes.").understanding.turns[:4] == history.turns
+    assert listener.converse(history, max_new_tokens=6).say("Yes.").analysis.dialogue.turns[:4] == history.turns
     conversation.reset()
     assert conversation.dialogue.turns == ()
 
@@ -185,16 +189,16 @@ def test_replies_have_words_and_no_special_pieces(listener):
 
 def test_long_input_is_cut_and_says_so(listener):
     text = "She passed the exam. " * 40_000
-    understanding = listener.analyze(text)
-    assert understanding.turns[0].text == text
-    assert any("long text" in reason and f"{len(text):,}" in reason for reason in understanding.uncertain)
-    last = understanding.words[-1]
-    assert (last.of(understanding.turns), last.end) == (".", len(text.rstrip()))
+    analysis = listener.analyze(text)
+    assert analysis.dialogue.turns[0].text == text
+    assert any("long text" in reason and f"{len(text):,}" in reason for reason in analysis.unsure)
+    last = analysis.newest.words[-1]
+    assert (last.of(analysis.dialogue.turns), last.end) == (".", len(text.rstrip()))
     turns = [f"Turn {i}." for i in range(401)]
-    understanding = listener.analyze(Dialogue.of(*turns))
-    assert any("long conversation" in reason for reason in understanding.uncertain)
-    last = understanding.words[-2]
-    assert (last.turn, last.of(understanding.turns)) == (400, "400")
+    analysis = listener.analyze(Dialogue.of(*turns))
+    assert any("long conversation" in reason for reason in analysis.unsure)
+    last = analysis.newest.words[-2]
+    assert (last.turn, last.of(analysis.dialogue.turns)) == (400, "400")
 
 
 @pytest.mark.parametrize("n", [1, 2, MAX_CHARACTERS - 1, MAX_CHARACTERS, MAX_CHARACTERS + 1, 3 * MAX_CHARACTERS])
@@ -238,8 +242,8 @@ def test_a_model_without_an_emotion_head_answers_and_says_so(tmp_path, tiny_mode
     (folder / "empatheia.json").write_text(json.dumps(record | {"system": "transformer", "name": "plain"}))
     plain = Listener.load(folder)
     reply = plain.respond(TEXT, max_new_tokens=5)
-    assert sum(reply.understanding.emotions.values()) == pytest.approx(1)
-    assert any("no emotion head" in reason for reason in reply.understanding.uncertain)
+    assert sum(reply.analysis.newest.emotions.values()) == pytest.approx(1)
+    assert any("no emotion head" in reason for reason in reply.analysis.unsure)
     with pytest.raises(CheckpointError, match="only answers"):
         plain.analyze(TEXT)
 
@@ -251,11 +255,11 @@ def test_emotion_order_and_temperature_are_the_manifests(tiny_model, tiny_copy):
     turned = {"emotions": record["emotions"][::-1], "temperature": 2.0, "degraded": "trained for a minute"}
     (tiny_copy / "empatheia.json").write_text(json.dumps(record | turned))
     straight, other = Listener.load(tiny_model).analyze(TEXT), Listener.load(tiny_copy).analyze(TEXT)
-    assert tuple(other.emotions) == EMOTIONS
+    assert tuple(other.newest.emotions) == EMOTIONS
     assert other.emotion == EMOTIONS[31 - EMOTIONS.index(straight.emotion)]
-    roots = [p**0.5 for p in reversed(straight.emotions.values())]
-    assert list(other.emotions.values()) == pytest.approx([root / sum(roots) for root in roots], rel=1e-4)
-    assert "a stand-in answered: trained for a minute" in other.uncertain
+    roots = [p**0.5 for p in reversed(straight.newest.emotions.values())]
+    assert list(other.newest.emotions.values()) == pytest.approx([root / sum(roots) for root in roots], rel=1e-4)
+    assert "a stand-in answered: trained for a minute" in other.unsure
 
 
 def test_the_package_is_light_until_used():
@@ -270,7 +274,7 @@ def test_the_package_is_light_until_used():
 
 def test_the_package_works_in_three_lines(tiny_model, listener):
     model = str(tiny_model)
-    assert empatheia.analyze(TEXT, model=model).emotion == listener.analyze(TEXT).emotion
+    assert empatheia.analyze(TEXT, model=model).newest.emotion.label == listener.analyze(TEXT).newest.emotion.label
     assert empatheia.respond([TEXT], model=model, max_new_tokens=3)[0].model == "tiny"
     assert empatheia.Listener is Listener
     with pytest.raises(AttributeError, match="nonsense"):

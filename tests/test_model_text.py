@@ -9,7 +9,7 @@ import pytest
 from empatheia.records.dialogue import Turn
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.chat_stream import ChatStream
-from empatheia.resources.model_text import ModelText, spoken, without_tokens
+from empatheia.text.model_text import ModelText, spoken, without_tokens
 from empatheia.text.prompts import messages_of, read_reply
 from judging.chat_server import ChatServer
 

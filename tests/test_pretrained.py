@@ -241,9 +241,9 @@ def test_a_number_that_is_none_in_the_configuration_of_a_part_is_told(cli, tmp_p
         ("gao2021-small", "model.safetensors"),
         ("gao2021-small", "tokenizer.json"),
         ("gao2021-small", "empatheia.json"),
-        ("listener", "config.json"),
-        ("listener", "adapter.safetensors"),
-        ("listener", "empatheia.json"),
+        ("listener_as_trained", "config.json"),
+        ("listener_as_trained", "adapter.safetensors"),
+        ("listener_as_trained", "empatheia.json"),
     ],
 )
 @pytest.mark.parametrize("content", [b"", b"\x80\x04junk" * 9])

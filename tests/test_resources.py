@@ -397,11 +397,11 @@ def test_weights_in_a_package_are_found_and_it_is_not_imported(offline, monkeypa
 
 
 def test_model_bundled(offline, monkeypatch):
-    package = offline / "empatheia"
-    (package / "pretrained" / "tiny").mkdir(parents=True)
-    (package / "pretrained" / "tiny" / "config.json").write_text("{}")
-    monkeypatch.setattr(lookup, "__file__", str(package / "resources" / "lookup.py"))
-    assert resolve_model("tiny") == package / "pretrained" / "tiny"
+    root = offline / "checkout" / "models"
+    (root / "tiny").mkdir(parents=True)
+    (root / "tiny" / "config.json").write_text("{}")
+    monkeypatch.setattr(lookup, "bundled_root", lambda: root)
+    assert resolve_model("tiny") == root / "tiny"
 
 
 def test_model_in_the_hub_cache(offline, monkeypatch):

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from empatheia.errors import DataError
+from empatheia.replies.alignment import align, find_runs, read_answers, text_key
 from empatheia_research.corpora.loading import sample_root
-from empatheia_research.replies.alignment import align, find_runs, read_answers, text_key
 
 REPLIES = sample_root() / "replies"
 

@@ -21,7 +21,7 @@ from empatheia.care.word_vectors import WORDS, WordVectors
 from empatheia.errors import CheckpointError
 from empatheia.listener.listener import Listener
 from empatheia.resources.arrays import load_described
-from empatheia.resources.catalogue import LISTENER, bundled_root
+from empatheia.resources.catalogue import bundled_root
 from empatheia_people.curation.segmenter import TurnSegmenter
 from empatheia_research.pretrained import load_weights
 from empatheia_research.understanding.affect.reader import AffectReader
@@ -72,7 +72,7 @@ def test_every_loader_looks(tmp_path, kind, request):
         load, file = lambda: TurnSegmenter.load(tmp_path), next(tmp_path.glob("*.safetensors"))
     elif kind == "listener":
         request.getfixturevalue("sentence_encoder")
-        shutil.copytree(bundled_root() / LISTENER, tmp_path, dirs_exist_ok=True)
+        shutil.copytree(bundled_root() / "listener_as_trained", tmp_path, dirs_exist_ok=True)
         load, file = lambda: AffectReader.open(tmp_path), tmp_path / "adapter.safetensors"
     else:
         save(linear_classifier(), tmp_path)

@@ -1,8 +1,8 @@
 """empatheia: understands what a person feels and why, and answers accordingly.
 
     >>> import empatheia
-    >>> understanding = empatheia.analyze("I lost my grandmother last week.")  # doctest: +SKIP
-    >>> [cause.of(understanding.turns) for cause in understanding.causes]  # doctest: +SKIP
+    >>> analysis = empatheia.analyze("I lost my grandmother last week.")  # doctest: +SKIP
+    >>> [cause.of(analysis.dialogue.turns) for cause in analysis.newest.causes]  # doctest: +SKIP
 
 Names are imported when first used: ``import empatheia`` takes no torch.
 """
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from empatheia.errors import EmpatheiaError
     from empatheia.listener import Analyzer, Conversation, Decoding, Listener, analyze, respond
     from empatheia.records.analysis import Analysis
-    from empatheia.records.dialogue import Dialogue, Example, Reply, Span, Turn, Understanding
+    from empatheia.records.dialogue import Dialogue, Example, Span, Turn
+    from empatheia.records.reply import Reply
 
 __version__ = "0.1.0"
 
@@ -29,10 +30,9 @@ _HOMES = {
     "EmpatheiaError": "empatheia.errors",
     "Example": "empatheia.records.dialogue",
     "Listener": "empatheia.listener",
-    "Reply": "empatheia.records.dialogue",
+    "Reply": "empatheia.records.reply",
     "Span": "empatheia.records.dialogue",
     "Turn": "empatheia.records.dialogue",
-    "Understanding": "empatheia.records.dialogue",
     "analyze": "empatheia.listener",
     "respond": "empatheia.listener",
 }
@@ -49,7 +49,6 @@ __all__ = [
     "Reply",
     "Span",
     "Turn",
-    "Understanding",
     "__version__",
     "analyze",
     "respond",

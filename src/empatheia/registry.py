@@ -12,20 +12,24 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from empatheia.errors import ConfigError
+from empatheia.errors import ConfigError, MissingDependencyError
 
 _SINGULAR = {
+    "checks": "check",
     "components": "component",
+    "contexts": "source of contexts",
     "corpora": "corpus",
     "distractors": "kind of distractors",
     "listeners": "listener",
     "metrics": "metric",
     "responders": "system",
     "side inputs": "side input",
+    "perceptions": "perception",
     "targets": "kind of targets",
     "voices": "voice",
     "terms": "ranking term",
     "tasks": "task",
+    "token_encoders": "encoder",
     "understanders": "model of the analysis",
 }
 
@@ -70,15 +74,32 @@ class Registry:
         self._load_plugins()
         if name not in self._entries:
             raise ConfigError(
-                f"no {_SINGULAR.get(self.kind, self.kind)} is called {name!r}.{nearest(name, list(self._entries))}"
+                f"no {self._kind_of_one()} is called {name!r}.{nearest(name, list(self._entries))}"
                 f" Known: {', '.join(sorted(self._entries))}."
             )
         return self._entries[name]
 
     def get(self, name: str) -> Any:
-        """Imports and returns the object behind ``name`` (see :meth:`target` for errors)."""
+        """Imports and returns the object behind ``name``.
+
+        Raises:
+            ConfigError: See :meth:`target`.
+            MissingDependencyError: It stands in another of our packages, and what that needs is not installed.
+        """
         module, _, attribute = self.target(name).partition(":")
-        return getattr(import_module(module), attribute)
+        try:
+            return getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            extra = module.partition(".")[0].removeprefix("empatheia_")
+            if not module.startswith("empatheia_") or (error.name or "").startswith("empatheia"):
+                raise
+            raise MissingDependencyError(
+                f"the {self._kind_of_one()} {name!r} needs the module {error.name!r}, which is not installed."
+                f" pip install 'empatheia[{extra}]'"
+            ) from error
+
+    def _kind_of_one(self) -> str:
+        return _SINGULAR.get(self.kind, self.kind)
 
     def add(self, name: str, target: str) -> None:
         """Adds an entry at run time (tests and notebooks; packages use the entry-point group)."""

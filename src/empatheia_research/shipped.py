@@ -11,7 +11,7 @@ _CHECKOUT = Path(__file__).parents[2]
 
 
 def shipped_root(name: str) -> Path | None:
-    """``recipes`` or ``results`` of this installation: below the package, or at the top of the checkout; None if gone."""
+    """``recipes`` or ``results`` of this installation: in the package, or at the top of the checkout; None if gone."""
     return next((root / name for root in (_INSTALLED, _CHECKOUT) if (root / name).is_dir()), None)
 
 

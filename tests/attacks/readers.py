@@ -346,6 +346,7 @@ def readers() -> tuple[Reader, ...]:
     from empatheia.metrics.bertscore import read_baseline
     from empatheia.metrics.records import read_records
     from empatheia.reading import read_array, read_record
+    from empatheia.replies.alignment import read_answers
     from empatheia.replies.reply_files import FORMATS, read_replies, read_texts
     from empatheia.resources.fetch import extract_tar
     from empatheia.voices.language_endpoint import _read_journal
@@ -369,7 +370,6 @@ def readers() -> tuple[Reader, ...]:
     )
     from empatheia_research.corpora.annotations import read_annotations
     from empatheia_research.decoding.reply_index import ReplyIndex
-    from empatheia_research.replies.alignment import read_answers
     from empatheia_research.reports.focus_chart import focus_chart, read_focus_record
     from empatheia_research.reports.label_charts import GOLD_FIELDS, labels_in, read_rows
     from empatheia_research.side_inputs.external_vectors import read_features as read_vectors

@@ -13,10 +13,9 @@ from empatheia.care import KINDS, Care, Counter, Detector, Guard, Policy, Resour
 from empatheia.care.earlier_turns import TurnJudgement
 from empatheia.care.replies import Wording
 from empatheia.errors import ConfigError, DataError
-from empatheia.records.dialogue import Dialogue, Reply, Turn, Understanding
-from empatheia.taxonomy import EMOTIONS
-
-EVEN = dict.fromkeys(EMOTIONS, 1 / 32)
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue, Turn
+from empatheia.records.reply import Reply
 
 
 @dataclass
@@ -34,16 +33,16 @@ class Responder:
         if not text.strip():
             raise DataError("the text is empty; write at least one word.")
         self.asked.append(text)
-        return Reply(self.text, Understanding(EVEN, (), (), (Turn("speaker", text),)), self.name, {"strategy": "own"})
+        return Reply(self.text, Analysis(Dialogue("", (Turn("speaker", text),))), self.name, {"strategy": "own"})
 
     def analyze(self, item: Any, **settings: Any) -> Any:
-        return self.respond(item).understanding
+        return self.respond(item).analysis
 
     def stream(self, item: Any, **settings: Any) -> Any:
         answer = Responder.respond(self, item)
 
         class Stream:
-            understanding = answer.understanding
+            analysis = answer.analysis
             reply: Any = None
 
             def __iter__(self):
@@ -94,7 +93,7 @@ def test_in_a_crisis_the_responder_is_not_asked(care: Care):
     assert "116 123" in reply.text and "999" in reply.text and "?" in reply.text
     assert "program" in reply.text or "software" in reply.text
     assert reply.care["level"] == "crisis" and reply.care["done"] == ["replaced"]
-    assert not reply.understanding.names_emotion and reply.to_dict()["care"]["kinds"]
+    assert not reply.analysis.is_felt and reply.to_dict()["care"]["kinds"]
 
 
 def test_a_concern_is_answered_and_followed_by_one_question_and_a_pointer(care: Care):
@@ -315,7 +314,7 @@ def test_the_policy_decides(care: Care):
 
 def test_everything_else_is_the_responders(care: Care):
     guard, _ = behind(care)
-    assert guard.name == "fake" and guard.analyze("I want to die.").turns
+    assert guard.name == "fake" and guard.analyze("I want to die.").dialogue.turns
     assert care.guard(guard) is guard
     with pytest.raises(AttributeError):
         _ = guard.nothing_of_the_sort

@@ -13,7 +13,8 @@ from empatheia.care import Care, Detector, assess
 from empatheia.care.detector import MOST_PARTS, PART, parts_of
 from empatheia.care.reply_check import check_reply
 from empatheia.giving_way import Abandoned, asking
-from empatheia.records.dialogue import Dialogue, Turn, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue, Turn
 
 REPLIES = Path(__file__).parents[1] / "data" / "replies_to_danger.jsonl"
 WEATHER = "The weather was mild and we walked along the river with the dog. " * 730
@@ -271,7 +272,7 @@ def test_an_order_that_a_stream_tears_apart_is_not_sent_whole():
     from empatheia.care.guard import guarded_stream
 
     class Stream:
-        understanding = Understanding({}, (), (), (), model="x")
+        analysis = Analysis(Dialogue("", ()))
         reply = None
 
         def __iter__(self):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.care.lexicon import LEXICON, Lexicon, compiled
+from empatheia.care.lexicon import LEXICON, Lexicon, expression_of
 from empatheia.care.normalising import tokens_of
 from empatheia.errors import DataError
 
@@ -78,4 +78,4 @@ def test_a_missing_or_empty_file_is_told(tmp_path: Path):
 
 
 def test_keys_are_of_the_rarest_element():
-    assert compiled("a|b|c die", {})[1] == {"die"}
+    assert expression_of("a|b|c die", {})[1] == {"die"}

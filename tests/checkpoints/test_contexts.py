@@ -44,7 +44,7 @@ def test_a_five_step_reply_encodes_each_world_once(tiny_model, encoded):
         reasoner=opened,
         distractors={"given": GivenDistractors(OTHERS)},
     )
-    why = own.respond(TEXT, focus="grandmother", explain=True, care=False).explanation
+    why = own.respond(TEXT, focus="grandmother", explain=True, care=False)
     assert len(why.worlds) == 3 and any("focus" in one.decoding for one in why.candidates)
     assert set(encoded.values()) == {1}, "the context and two distractors, for analysis, writing and ranking alike"
     assert {turns[-1].text for turns in encoded} == {TEXT, *OTHERS}

@@ -221,7 +221,7 @@ def test_doctor_names_what_is_missing_and_touches_no_network(cli, tmp_path, monk
     monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
     checks = {check["part"]: check for check in json.loads(cli("doctor", "--quick", "--json").out)}
-    assert checks["torch"]["state"] == "ok" and checks["cache"]["state"] == "ok"
+    assert checks["onnxruntime"]["state"] == "ok" and checks["cache"]["state"] == "ok"
     corpus = checks["corpus empathetic_dialogues"]
     assert corpus["state"] == "optional" and corpus["remedy"] == "empatheia data get empathetic_dialogues"
     for check in checks.values():

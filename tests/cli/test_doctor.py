@@ -6,7 +6,9 @@ import shutil
 import pytest
 
 from empatheia.cli import doctor
-from empatheia.cli.doctor_uses import REINSTALL, USES, Trial, trials, tried
+from empatheia.cli.checks import CHECKS, REINSTALL, Trial
+from empatheia.cli.doctor_uses import USES, trials, tried
+from empatheia.errors import CheckpointError
 
 
 def fail():
@@ -18,7 +20,7 @@ def fail():
 )
 def test_the_exit_code_tells_what_does_not_work(cli, monkeypatch, uses, code):
     """After an upgrade of transformers nothing generated, and all was said to be well."""
-    monkeypatch.setattr(doctor, "trials", lambda extras: uses)
+    monkeypatch.setattr(doctor, "trials", lambda extras, joined: uses)
     done = cli("doctor", "--json")
     checks = {check["part"]: check for check in json.loads(done.out)}
     assert done.code == code
@@ -31,7 +33,7 @@ def test_the_exit_code_tells_what_does_not_work(cli, monkeypatch, uses, code):
 
 
 def test_quick_loads_nothing(cli, monkeypatch):
-    monkeypatch.setattr(doctor, "trials", lambda extras: pytest.fail("used"))
+    monkeypatch.setattr(doctor, "trials", lambda extras, joined: pytest.fail("used"))
     assert cli("doctor", "--quick").code == 0
 
 
@@ -45,27 +47,57 @@ def test_what_is_not_installed_is_not_broken(cli, monkeypatch):
 
     asked = {}
     monkeypatch.setattr(doctor, "version", without)
-    monkeypatch.setattr(doctor, "trials", lambda extras: asked.update(extras) or [])
+    monkeypatch.setattr(doctor, "trials", lambda extras, joined: asked.update(extras) or [])
     done = cli("doctor", "--json")
     checks = {check["part"]: check for check in json.loads(done.out)}
     assert done.code == 0 and checks["extra plots"]["state"] == checks["extra serve"]["state"] == "optional"
     assert checks["extra serve"]["found"] == "without fastapi"
     assert checks["extra serve"]["remedy"] == "pip install 'empatheia[serve]'"
     assert not asked["plots"] and not asked["serve"] and asked["gguf"]
-    assert {trial.part for trial in trials({"plots": False, "gguf": True})} >= {"use: extra gguf", "use: reply"}
-    assert "use: extra plots" not in {trial.part for trial in trials({"plots": False})}
+    parts = {trial.part for trial in trials({"plots": False, "gguf": True}, [CHECKS.get("research")])}
+    assert parts >= {"use: extra gguf", "use: reply"} and "use: extra plots" not in parts
+
+
+def test_a_core_install_says_in_a_line_what_installs_the_others(cli, monkeypatch):
+    real = doctor.version
+
+    def without(package):
+        if package in ("torch", "sqlalchemy"):
+            raise doctor.PackageNotFoundError(package)
+        return real(package)
+
+    monkeypatch.setattr(doctor, "version", without)
+    done = cli("doctor", "--json", "--quick")
+    checks = {check["part"]: check for check in json.loads(done.out)}
+    assert done.code == 0 and checks["listener"]["state"] == "ok"
+    assert checks["extra research"]["found"] == "without torch"
+    assert checks["extra people"]["remedy"] == "pip install 'empatheia[people]'"
+    assert not any(part.startswith(("corpus", "extra plots", "second look")) for part in checks)
+    monkeypatch.setattr(doctor, "version", real)
+    whole = {check["part"] for check in json.loads(cli("doctor", "--json", "--quick").out)}
+    assert {"corpus sample", "extra plots", "second look", "ATOMIC 2020"} <= whole
+
+
+def test_a_package_that_cannot_be_loaded_is_told(cli, monkeypatch):
+    def broken():
+        raise CheckpointError("its table is cut short")
+
+    monkeypatch.setattr(CHECKS, "get", lambda name: broken())
+    done = cli("doctor", "--json", "--quick")
+    checks = {check["part"]: check for check in json.loads(done.out)}
+    assert done.code == 1 and checks["research"]["found"] == "its table is cut short"
 
 
 def test_without_what_everything_needs_nothing_is_used(cli, monkeypatch):
     monkeypatch.setattr(doctor, "CORE", (*doctor.CORE, "nonesuch"))
-    monkeypatch.setattr(doctor, "trials", lambda extras: pytest.fail("used"))
+    monkeypatch.setattr(doctor, "trials", lambda extras, joined: pytest.fail("used"))
     assert cli("doctor").code == 3
 
 
 def test_an_installed_model_is_used(tiny_model, tmp_path, monkeypatch):
     shutil.copytree(tiny_model, tmp_path / "mine")
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path))
-    (mine,) = (trial for trial in trials({}) if trial.part == "use: mine")
+    (mine,) = (trial for trial in trials({}, [CHECKS.get("research")]) if trial.part == "use: mine")
     works, found = tried(mine)
     assert works and found.startswith("works (")
     (tmp_path / "mine" / "model.safetensors").write_bytes(b"\0" * 99)
@@ -74,9 +106,16 @@ def test_an_installed_model_is_used(tiny_model, tmp_path, monkeypatch):
     assert mine.remedy == f"copy {tmp_path / 'mine'} anew, or train it again"
 
 
-@pytest.mark.parametrize("extra", ["plots", "search", "gguf", "signing", "onnx", "topics", "study"])
+@pytest.mark.parametrize("extra", ["score", "plots", "search", "gguf", "signing", "onnx", "topics"])
 def test_the_use_of_an_extra_says_what_came_of_it(extra):
-    packages, _ = doctor._extras()[extra]
-    if packages:
+    (lacking, _) = doctor._packages_of([extra])[extra]
+    if lacking:
         pytest.skip(f"the extra {extra} is not installed")
-    assert USES[extra]()
+    assert (USES | CHECKS.get("research").uses)[extra]()
+
+
+def test_studies_and_curation_are_used():
+    """Each says a number of its own: what the database answers, and the rows of a table."""
+    if doctor._packages_of(["people"])["people"][0]:
+        pytest.skip("the extra people is not installed")
+    assert [trial.use() for trial in CHECKS.get("people").trials()] == ["a database says 1", "2 rows of 2"]

@@ -5,14 +5,16 @@ import json
 
 import pytest
 
-from empatheia.cli.output import marked_turn, print_lines, understanding_lines, visible
-from empatheia.records.dialogue import Span, Turn, Understanding
+from empatheia.cli.output import marked_turn, perceived_lines, print_lines, visible
+from empatheia.records.analysis import Analysis, Labels, TurnAnalysis
+from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.taxonomy import EMOTIONS
 
 
-def made(text: str, *spans: Span, **fields) -> Understanding:
+def made(text: str, *spans: Span, **fields) -> Analysis:
     emotions = dict.fromkeys(EMOTIONS, 0.0) | {"sad": 0.75, "lonely": 0.25}
-    return Understanding(emotions, spans, (), (Turn("speaker", text),), **fields)
+    newest = TurnAnalysis(0, Labels(emotions), causes=spans)
+    return Analysis(Dialogue("", (Turn("speaker", text),)), (newest,), **fields)
 
 
 def plain(lines) -> str:
@@ -22,8 +24,8 @@ def plain(lines) -> str:
 
 
 def test_plain_text_has_brackets_and_ascii_bars():
-    understanding = made("I lost my dog today.", Span(0, 2, 13, 0.875), uncertain=("emoji",))
-    assert plain(understanding_lines(understanding, top=2)) == (
+    analysis = made("I lost my dog today.", Span(0, 2, 13, 0.875), unsure=("emoji",))
+    assert plain(perceived_lines(analysis, top=2)) == (
         "speaker   I [lost my dog] today.\n"
         "feels     sad          ##################......  75.0%\n"
         "          lonely       ######..................  25.0%\n"
@@ -38,15 +40,15 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_gets_colours_unless_told_not_to(monkeypatch: pytest.MonkeyPatch):
-    understanding = made("I lost my dog today.", Span(0, 2, 13, 0.875))
+    analysis = made("I lost my dog today.", Span(0, 2, 13, 0.875))
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     coloured, uncoloured = Terminal(), Terminal()
-    print_lines(understanding_lines(understanding, is_plain=False), coloured)
+    print_lines(perceived_lines(analysis, is_plain=False), coloured)
     assert "\x1b[1;4;33mlost my dog\x1b[0m" in coloured.getvalue() and "█" in coloured.getvalue()
     monkeypatch.setenv("NO_COLOR", "1")
-    print_lines(understanding_lines(understanding, is_plain=False), uncoloured)
+    print_lines(perceived_lines(analysis, is_plain=False), uncoloured)
     assert "33m" not in uncoloured.getvalue() and "lost my dog" in uncoloured.getvalue()
 
 
@@ -69,22 +71,36 @@ def test_wrapped_text_stays_right_of_its_label(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
-    print_lines(understanding_lines(made("word " * 20), top=0, is_plain=False), stream)
+    print_lines(perceived_lines(made("word " * 20), top=0, is_plain=False), stream)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert len(lines) > 2 and "speaker   " in lines[0]
     assert all(line.startswith(" " * 10 + "word") for line in lines[1:])
 
 
 def test_only_the_last_turns_may_be_repeated():
-    emotions = dict.fromkeys(EMOTIONS, 1 / 32)
     turns = (Turn("speaker", "One."), Turn("listener", "Two."), Turn("speaker", "Three."))
-    understanding = Understanding(emotions, (Span(0, 0, 3, 0.5),), (), turns)
-    shown = plain(understanding_lines(understanding, top=0, last_turns=1))
+    analysis = Analysis(Dialogue("", turns), (TurnAnalysis(2, causes=(Span(0, 0, 3, 0.5),)),))
+    shown = plain(perceived_lines(analysis, top=0, last_turns=1))
     assert shown == "speaker   Three.\nbecause   One (0.50)\n"
 
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e\x85"
 HIDDEN = "\u202e\x85\x9b\x1b\x07"
+
+
+def test_what_each_package_logs_is_shown_once(capsys, monkeypatch):
+    import logging
+
+    from empatheia.cli import _log_visibly
+
+    packages = ("empatheia", "empatheia_research", "empatheia_people")
+    for name in (None, *packages):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+    _log_visibly()
+    _log_visibly()
+    for name in packages:
+        logging.getLogger(f"{name}.part").warning("%s warns", name)
+    assert capsys.readouterr().err.splitlines() == [f"{name} warns" for name in packages]
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

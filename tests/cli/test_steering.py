@@ -57,17 +57,17 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
     home.five_steps.cache_clear()
     home._shared.cache_clear()
     monkeypatch.setattr("empatheia.resources.catalogue.bundled_root", lambda: tiny_model.parent)
-    for home_of in ("listener.listener", "checkpoints.catalogue", "cli.opening"):
+    for home_of in ("listener.listener", "resources.catalogue", "cli.opening"):
         monkeypatch.setattr(f"empatheia.{home_of}.find_model", lambda place: tiny_model)
     try:
         own = FocusedListener().respond(TEXT, explain=True)
         steps = json.loads(cli("respond", TEXT, "--json").out)
         assert steps["reply"] == own.text and steps["model"] == "empatheia" and "explanation" not in steps
-        assert steps["decoding"]["responder"] == "reflection" and own.explanation.emotion_from == "tiny"
+        assert steps["decoding"]["responder"] == "reflection" and own.analysis.by["emotion"] == "tiny"
         assert empatheia.respond(TEXT).text == own.text
         assert cli("chat", stdin=TEXT + "\n").out.strip() == own.text
-        assert own.understanding.causes == Listener.load(tiny_model).analyze(TEXT).causes  # not only the target words
-        assert len(own.explanation.candidates) > 1
+        assert own.analysis.newest.causes == Listener.load(tiny_model).analyze(TEXT).newest.causes
+        assert len(own.candidates) > 1
         alone = json.loads(cli("respond", TEXT, "--json", "--model", "gao2021-small").out)
         assert alone["model"] == "tiny" and "focus" not in alone["decoding"]
         assert empatheia.respond(TEXT, model="gao2021-small").text == alone["reply"]
@@ -114,8 +114,8 @@ def test_a_reply_is_focused_and_explained(cli, model):
     assert done.out.splitlines()[-1].removeprefix("listener").strip() == plain.out.strip()
     record = json.loads(cli("respond", TEXT, *model, "--focus", "grandmother", "--explain", "--json").out)
     checked = ReplyRecord.model_validate(record)
-    assert checked.explanation is not None and checked.explanation.targets[0].text == "grandmother"
-    assert checked.explanation.candidates[0].decoding.focus.alpha == 6 and len(checked.explanation.worlds) == 3
+    assert checked.candidates and checked.analysis.targets[0].text == "grandmother"
+    assert checked.candidates[0].decoding.focus.alpha == 6 and len(checked.worlds) == 3
     bare = json.loads(cli("respond", TEXT, *model, "--focus", "grandmother", "--json").out)
     assert "explanation" not in bare and bare["reply"] == record["reply"]
 

@@ -13,11 +13,11 @@ from empatheia.analysis.targets import (
     SpanTargets,
     Targets,
     named,
-    of_understanding,
+    of_analysis,
 )
 from empatheia.errors import ConfigError, DataError
-from empatheia.records.analysis import WordScores
-from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn, Understanding
+from empatheia.records.analysis import Analysis, Labels, TurnAnalysis, WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.taxonomy import EMOTIONS
 
 LONG = Dialogue.of("My cat ran away.", "Oh no!", "She came back, but my dog is gone.", id="long")
@@ -64,7 +64,8 @@ def test_an_emotion_that_reads_the_context_gets_it():
 
 def understood(causes, words, turns=LONG.turns):
     emotions = dict.fromkeys(EMOTIONS, 0.0) | {"sad": 1.0}
-    return Understanding(emotions, tuple(causes), tuple(words), turns, model="gao2021")
+    newest = TurnAnalysis(len(turns) - 1, Labels(emotions), causes=tuple(causes), words=tuple(words))
+    return Analysis(Dialogue("", turns), (newest,), by={"causes": "gao2021"})
 
 
 def test_words_of_a_reasoner():
@@ -72,7 +73,7 @@ def test_words_of_a_reasoner():
     at = text.index
     words = [Span(2, at("dog"), at("dog") + 3, 0.2), Span(2, at("gone"), at("gone") + 4, 0.9)]
     causes = [Span(0, 3, 6, 0.95), Span(2, at("my dog"), len(text), 0.8), Span(2, 0, at(","), 0.7)]
-    own = of_understanding(understood(causes, words))
+    own = of_analysis(understood(causes, words))
     assert own.words == ("gone", "dog", "came", "back")  # the better stretch first, the better word first in it
     assert own.emotion == "sad" and own.source == "gao2021"
     asked = []
@@ -112,7 +113,8 @@ def test_words_of_score_zero_and_words_cut_by_a_span():
 
         def annotate(self, dialogues, *, batch_size=32, progress=None):
             scores = {"came": 0.0, "back": 0.2, "dog": 0.9, "gone": 0.0}
-            return [(WordScores(0, "sad", tuple(Span(0, *places[w], s) for w, s in scores.items())),) for _ in dialogues]
+            spans = tuple(Span(0, *places[word], score) for word, score in scores.items())
+            return [(WordScores(0, "sad", spans),) for _ in dialogues]
 
     (own,) = ScoredTargets(Words(), k=None).find([Dialogue.of(text)])
     assert own.words == ("dog", "back")  # 0: it carries nothing of the emotion

@@ -10,6 +10,7 @@ from chat_server import ChatServer
 
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.metrics import METRICS
+from empatheia.replies.alignment import read_answers
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia_people.judging.judge import Pair, describe, judge, one_system, pairs_of
 from empatheia_people.judging.prompts import CRITERIA, messages_for, prompt_hash, read_choices
@@ -23,7 +24,6 @@ from empatheia_people.judging.verdicts import (
     verdict_of,
 )
 from empatheia_research.corpora.loading import sample_root
-from empatheia_research.replies.alignment import read_answers
 
 REPLIES = sample_root() / "replies"
 

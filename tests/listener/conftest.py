@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from fake_components import FAKES
-
-from empatheia.analysis.component import COMPONENTS
+from fake_components import put_into_registry
 
 
 @pytest.fixture
@@ -15,9 +13,7 @@ def ask(cli, tiny_model, tmp_path, monkeypatch):
     """Runs ``analyze`` with the tiny listener and, where installed, fakes behind the registry."""
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        COMPONENTS, "_entries", {part: f"fake_components:{own.__name__}" for part, own in FAKES.items()}
-    )
+    put_into_registry(monkeypatch)
     for name in ("intent", "causes"):
         folder = tmp_path / "models" / name
         folder.mkdir(parents=True)

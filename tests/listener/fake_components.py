@@ -6,6 +6,9 @@ import json
 import zlib
 from pathlib import Path
 
+import pytest
+
+from empatheia.analysis.component import COMPONENTS
 from empatheia.analysis.questions import words_of
 from empatheia.records.analysis import Inference, Mechanism, TurnLabels, WordScores
 from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn
@@ -151,3 +154,9 @@ FAKES = {
 
 def fake_components() -> dict[str, Fake]:
     return {part: own() for part, own in FAKES.items()}
+
+
+def put_into_registry(patch: pytest.MonkeyPatch) -> None:
+    """The fakes stand behind the registry; what the entry points join to it is read before, and is back afterwards."""
+    COMPONENTS.names()
+    patch.setattr(COMPONENTS, "_entries", {part: f"fake_components:{own.__name__}" for part, own in FAKES.items()})

@@ -118,7 +118,7 @@ def test_a_model_with_labels_outside_the_taxonomy(places):
     with pytest.raises(CheckpointError, match=r"part 'intent' needs a classifier of the 41 labels"):
         Analyzer("intent", {"intent": save(encoder_classifier(EMOTIONS), places / "emotions")}).load()
     good = save(encoder_classifier(LABELS_41), places / "models" / "intent")
-    assert len(Analyzer("intent").analyze("I won!").intent[0].probabilities) == 41 and good.is_dir()
+    assert len(Analyzer("intent").analyze("I won!").newest.intent.probabilities) == 41 and good.is_dir()
 
 
 def test_a_model_folder_without_weights(places):

@@ -8,10 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
-from fake_components import DIALOGUE, FAKES, FakeEmotion, FakeIntent, fake_components
+from fake_components import DIALOGUE, FakeEmotion, FakeIntent, fake_components, put_into_registry
 
 import empatheia
-from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.listener import analyzer as module
 from empatheia.listener.analyzer import Analyzer
@@ -26,9 +25,7 @@ def models(tmp_path, monkeypatch):
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("EMPATHEIA_OFFLINE", "1")
-    monkeypatch.setattr(
-        COMPONENTS, "_entries", {part: f"fake_components:{own.__name__}" for part, own in FAKES.items()}
-    )
+    put_into_registry(monkeypatch)
     return tmp_path / "models"
 
 
@@ -41,9 +38,9 @@ def install(root, folder_name, **record):
 
 def test_every_part_answers():
     analysis = Analyzer(components=fake_components()).analyze(DIALOGUE)
-    assert set(analysis.models) == set(PARTS) and not analysis.missing and not analysis.uncertain
+    assert set(analysis.by) == set(PARTS) and not analysis.missing and not analysis.unsure
     assert analysis.dialogue is DIALOGUE
-    assert [r.turn for r in analysis.emotion] == [0, 2] and [r.turn for r in analysis.intent] == [0, 1, 2, 3]
+    assert [one.turn for one in analysis.turns if one.emotion] == [0, 2] and all(one.intent for one in analysis.turns)
     plain = analysis.to_dict()
     assert {"emotion", "intent", "causes", "words", "mechanisms", "inferences", "reaction"} <= set(plain)
     for part in ("causes", "words"):
@@ -55,7 +52,7 @@ def test_every_part_answers():
 
 def test_only_what_is_asked():
     analysis = Analyzer("words,emotion", components=fake_components()).analyze(DIALOGUE)
-    assert list(analysis.models) == ["emotion", "words"] and not analysis.intent
+    assert list(analysis.by) == ["emotion", "words"] and not any(one.intent for one in analysis.turns)
     assert "intent" not in analysis.to_dict()
 
 
@@ -63,10 +60,10 @@ def test_one_turn_is_answered_for_and_later_ones_are_not_read():
     analyzer = Analyzer(components=fake_components())
     whole, one = analyzer.analyze(DIALOGUE), analyzer.analyze(DIALOGUE, target=2)
     assert one.dialogue.turns == DIALOGUE.turns[:3]
-    assert one.emotion == whole.emotion[1:] and one.intent == whole.intent[2:3]
-    assert [note.target for note in one.causes] == [2] and not one.mechanisms
+    assert one.turns == whole.turns[2:3] and one.newest.emotion
+    assert one.newest.evidence.target == 2 and not one.newest.mechanisms
     assert analyzer.analyze([DIALOGUE, DIALOGUE], target=2) == [one, one]
-    (answer,) = {record.turn for record in analyzer.analyze(DIALOGUE, target=3).mechanisms}
+    (answer,) = {record.turn for record in analyzer.analyze(DIALOGUE, target=3).turns[0].mechanisms}
     assert answer == 3
     with pytest.raises(DataError, match="target is 4; accepted: a turn, one of 0, 1, 2, 3"):
         analyzer.analyze(DIALOGUE, target=4)
@@ -113,7 +110,7 @@ def test_emotion_is_computed_once_for_all_who_read_it(models):
     emotion, intent = (analyzer.component(part).component for part in ("emotion", "intent"))
     assert (emotion.n_calls, emotion.n_dialogues) == (1, 1) and intent.n_calls == 1
     assert analyzer.component("reaction").options["labeller"].component is intent
-    assert [note.emotion for note in analysis.causes] == [labels.label for labels in analysis.emotion]
+    assert [one.evidence.emotion for one in analysis.turns[::2]] == [one.emotion.label for one in analysis.turns[::2]]
     before = analyzer.component("causes")
     analyzer.analyze(DIALOGUE)
     assert analyzer.component("causes") is before and emotion.n_calls == 2  # nothing is kept between calls
@@ -123,7 +120,7 @@ def test_emotion_helps_causes_though_it_was_not_asked_for(models):
     install(models, "emotion")
     install(models, "causes")
     analysis = Analyzer("causes").analyze(DIALOGUE)
-    assert list(analysis.models) == ["causes"] and not analysis.emotion and analysis.causes[0].emotion
+    assert list(analysis.by) == ["causes"] and analysis.newest.emotion is None and analysis.newest.evidence.emotion
 
 
 def test_look_up_order(models, tmp_path):
@@ -164,7 +161,7 @@ def test_progress_goes_on_while_one_part_works():
 def test_what_is_missing_says_which_command_gets_it(models):
     analyzer = Analyzer("intent,inferences,mechanisms", components={"mechanisms": fake_components()["mechanisms"]})
     analysis = analyzer.analyze(DIALOGUE)
-    assert set(analysis.missing) == {"intent", "inferences"} and list(analysis.models) == ["mechanisms"]
+    assert set(analysis.missing) == {"intent", "inferences"} and list(analysis.by) == ["mechanisms"]
     assert "empatheia models train intent" in analysis.missing["intent"]
     assert "empathetic_intents in EMPATHEIA_DATA" in analysis.missing["intent"]
     assert "--model-for inferences=FOLDER" in analysis.missing["inferences"]
@@ -197,32 +194,33 @@ def test_a_stand_in_says_so(models):
     install(models, "emotion", degraded="a toy")
     install(models, "intent", degraded="a toy")
     analysis = Analyzer("emotion,intent").analyze(DIALOGUE)
-    assert analysis.uncertain == ("stand-in for emotion, intent: a toy",)
+    assert analysis.unsure == ("stand-in for emotion, intent: a toy",)
     install(models, "causes")
     install(models, "cause_spans", degraded="another toy")  # a helping model counts too
-    assert Analyzer("causes").analyze(DIALOGUE).uncertain == ("stand-in for causes: another toy",)
+    assert Analyzer("causes").analyze(DIALOGUE).unsure == ("stand-in for causes: another toy",)
 
 
 def test_only_the_listener_speaks():
     analysis = Analyzer(components=fake_components()).analyze(Dialogue("x", (Turn("listener", "How are you?"),)))
     about_speaker = {"emotion", "causes", "words", "inferences", "reaction"}
-    assert set(analysis.missing) == about_speaker | {"mechanisms"} and set(analysis.models) == set(PARTS)
+    assert set(analysis.missing) == about_speaker | {"mechanisms"} and set(analysis.by) == set(PARTS)
     assert all("no speaker turn" in analysis.missing[part] for part in about_speaker)
-    assert "no listener turn answers" in analysis.missing["mechanisms"] and len(analysis.intent) == 1
+    assert "no listener turn answers" in analysis.missing["mechanisms"] and analysis.newest.intent
     assert analysis.to_dict()["emotion"] == []
 
 
 def test_one_turn_and_five_hundred():
     one = Analyzer(components=fake_components()).analyze("I lost my job.")
-    assert list(one.missing) == ["mechanisms"] and len(one.emotion) == 1 == len(one.causes)
+    assert list(one.missing) == ["mechanisms"] and one.newest.emotion and one.newest.evidence
     long = Dialogue("long", tuple(Turn(("speaker", "listener")[i % 2], f"Turn {i} is here.") for i in range(500)))
     many = Analyzer(components=fake_components()).analyze(long)
-    assert len(many.intent) == 500 and len(many.emotion) == 250 and not many.missing
+    assert sum(one.intent is not None for one in many.turns) == 500 and not many.missing
+    assert sum(one.emotion is not None for one in many.turns) == 250
 
 
 def test_a_conversation_may_end_with_the_listener_but_not_be_empty():
     analyzer = Analyzer("emotion", components=fake_components())
-    assert analyzer.analyze(Dialogue.of("I won!", "Great.")).emotion
+    assert analyzer.analyze(Dialogue.of("I won!", "Great.")).newest.emotion
     with pytest.raises(DataError, match="has no turns"):
         analyzer.analyze(Dialogue("x", ()))
     with pytest.raises(DataError, match="input 2: turn 2 of 2 is only white space"):
@@ -236,17 +234,17 @@ def test_offsets_hold_and_doubts_are_told_with_their_turns():
         "x", (Turn("speaker", "I\x07 lost\u202e it \ud800."), Turn("listener", "Oh."), Turn("speaker", "Ja \U0001f622"))
     )
     analysis = Analyzer("words", components=fake_components()).analyze(odd)
-    assert [word.of(odd.turns) for word in analysis.words[0].words][:2] == ["I", "lost"]
+    assert [word.of(odd.turns) for word in analysis.turns[0].words][:2] == ["I", "lost"]
     assert analysis.dialogue.turns[0].text == odd.turns[0].text
-    assert "control characters were ignored (turn 1)" in analysis.uncertain
-    assert "emoji are not understood (turn 3)" in analysis.uncertain
+    assert "control characters were ignored (turn 1)" in analysis.unsure
+    assert "emoji are not understood (turn 3)" in analysis.unsure
 
 
 def test_a_turn_that_is_too_long_to_be_read_whole_is_told():
     analyzer = Analyzer("intent", components=fake_components())
     analysis = analyzer.analyze(Dialogue.of("I lost my job. " * 200, "Oh no."))
-    assert analysis.uncertain == ("longer than 2,000 characters, of which the models read a part (turn 1)",)
-    assert not analyzer.analyze(Dialogue.of("I lost my job. " * 100, "Oh no.")).uncertain
+    assert analysis.unsure == ("longer than 2,000 characters, of which the models read a part (turn 1)",)
+    assert not analyzer.analyze(Dialogue.of("I lost my job. " * 100, "Oh no.")).unsure
 
 
 def test_every_model_has_a_part_and_a_way_to_get_it():
@@ -261,14 +259,14 @@ def test_every_model_has_a_part_and_a_way_to_get_it():
 def test_emotion_and_words_come_from_the_listener_without_a_model(models, tiny_model, listener):
     analyzer = Analyzer("emotion,words,causes", listener=tiny_model)
     analysis = analyzer.analyze(DIALOGUE)
-    assert analysis.models == {"emotion": "tiny", "causes": "tiny", "words": "tiny"} and not analysis.missing
+    assert analysis.by == {"emotion": "tiny", "causes": "tiny", "words": "tiny"} and not analysis.missing
     expected = listener.analyze(Dialogue("", DIALOGUE.turns[:3]))
-    assert dict(analysis.emotion[1].probabilities) == pytest.approx(dict(expected.emotions), abs=1e-6)
-    assert analysis.causes[1].target == 2 and analysis.causes[1].spans == expected.causes
-    assert [r.turn for r in analysis.words] == [0, 2]
-    assert all(word.turn == record.turn for record in analysis.words for word in record.words)
-    assert sum(word.score for word in analysis.words[0].words) == pytest.approx(1.0)
-    named = {word.of(DIALOGUE.turns).lower(): word.score for word in analysis.words[0].words}
+    assert dict(analysis.newest.emotion.probabilities) == pytest.approx(dict(expected.emotions), abs=1e-6)
+    assert analysis.newest.evidence.target == 2 and analysis.newest.causes == expected.causes
+    assert [one.turn for one in analysis.turns if one.scores] == [0, 2]
+    assert all(word.turn == one.turn for one in analysis.turns for word in one.words)
+    assert sum(word.score for word in analysis.turns[0].words) == pytest.approx(1.0)
+    named = {word.of(DIALOGUE.turns).lower(): word.score for word in analysis.turns[0].words}
     assert named["my"] == named["."] == 0.0 < named["sister"]
 
 
@@ -288,10 +286,10 @@ def test_the_listener_reads_once_for_both_and_gives_the_same_in_a_batch(models, 
     assert [n for n in calls if n] == [4]
     for item, found in zip(inputs, together, strict=True):
         alone = analyzer.analyze(item)
-        for one, two in zip(alone.emotion, found.emotion, strict=True):
-            assert one.turn == two.turn
-            assert dict(one.probabilities) == pytest.approx(dict(two.probabilities), abs=1e-5)
-        for one, two in zip(alone.words, found.words, strict=True):
+        for one, two in zip(alone.turns, found.turns, strict=True):
+            assert one.turn == two.turn and (one.emotion is None) == (two.emotion is None)
+            if one.emotion is not None:
+                assert dict(one.emotion.probabilities) == pytest.approx(dict(two.emotion.probabilities), abs=1e-5)
             assert [(w.start, w.end) for w in one.words] == [(w.start, w.end) for w in two.words]
             assert [w.score for w in one.words] == pytest.approx([w.score for w in two.words], abs=1e-5)
 

@@ -19,7 +19,7 @@ TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
 def pieces(listener, **settings) -> list[int]:
     inputs = listener.reader.encode([prepare(TEXT)])
     decoding = Decoding(max_new_tokens=40, **settings)
-    (row,) = listener._generate(inputs, listener.reader.tensors(inputs), decoding).tolist()
+    (row,) = listener.generate(inputs, listener.reader.tensors(inputs), decoding).tolist()
     return row[1:]
 
 

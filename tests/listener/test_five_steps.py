@@ -25,7 +25,7 @@ from empatheia.listener.steps.settings import (
     read_settings,
 )
 from empatheia.listener.steps.steering import Steering
-from empatheia.records.analysis import Inference, TurnLabels
+from empatheia.records.analysis import Analysis, Inference, Labels, TurnAnalysis, TurnLabels
 from empatheia.records.dialogue import Dialogue
 from empatheia.records.reply_schema import SCHEMA, ReplyRecord, schema
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS
@@ -37,6 +37,7 @@ from empatheia_research.decoding.focus import focused_generate
 from empatheia_research.decoding.given_replies import focused_score
 from empatheia_research.decoding.turn_pool import TurnPool
 from empatheia_research.decoding.world_inputs import worlds_of
+from empatheia_research.voices.contrast import targets_of
 from empatheia_research.voices.responder import ResponderVoice
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
@@ -91,24 +92,29 @@ def test_perception_carries_what_earlier_turns_left_behind():
 
 def test_carrying_is_in_the_answer(listener):
     anew, kept = (make(listener, FAKES, {"memory": {"carry": carry}}) for carry in (0.0, 1.0))
-    first, second = (own.respond(TALK, explain=True).explanation for own in (anew, kept))
-    assert set(first.prior.values()) == {1 / 32} and len(set(second.prior.values())) > 1
-    product = {name: first.emotions[name] * second.prior[name] for name in EMOTIONS}
-    assert second.emotions == pytest.approx({n: p / sum(product.values()) for n, p in product.items()})
-    assert kept.analyze(TALK).emotions == pytest.approx(second.emotions)
+    first, second = (own.respond(TALK, explain=True) for own in (anew, kept))
+    assert set(first.analysis.prior.values()) == {1 / 32} and len(set(second.analysis.prior.values())) > 1
+    product = {name: first.analysis.newest.emotions[name] * second.analysis.prior[name] for name in EMOTIONS}
+    assert second.analysis.newest.emotions == pytest.approx({n: p / sum(product.values()) for n, p in product.items()})
+    assert kept.analyze(TALK).newest.emotions == pytest.approx(second.analysis.newest.emotions)
 
 
 def test_every_step_answers_and_every_term_is_visible(listener):
     whole = make(listener, FAKES, {"express": {"weights": {"predicted_intent": 0.2}}})
     reply = whole.respond(TALK, explain=True)
-    why = reply.explanation
-    assert why.emotion_from == "fake emotion" and why.emotion == max(why.emotions, key=why.emotions.get)
-    assert [span.of(why.turns) for span in why.targets][:2] == ["dinner", "dog"] and why.targets_from == "fake words"
-    assert all(span.turn == 2 for span in why.targets)
-    assert why.worlds == (TALK.turns[-1].text, *OTHERS.texts) and why.distractors_from == "given"
-    assert [record["relation"] for record in why.inferences] == list(RELATIONS[:8])
-    assert why.intent == max(why.intents, key=why.intents.get) and set(why.intents) == set(LABELS_41)
-    assert why.missing.keys() == {"term side", "term information"}  # no perception; that weight is 0
+    why = reply
+    assert why.analysis.by["emotion"] == "fake emotion" and why.analysis.is_felt
+    assert [span.of(why.analysis.dialogue.turns) for span in why.analysis.targets][:2] == [
+        "dinner",
+        "dog",
+    ] and why.analysis.by["targets"] == "fake words"
+    assert all(span.turn == 2 for span in why.analysis.targets)
+    assert why.worlds == (TALK.turns[-1].text, *OTHERS.texts) and why.distractors == "given"
+    assert [record.relation for record in why.analysis.newest.inferences] == list(RELATIONS[:8])
+    assert why.analysis.newest.reaction.label == max(
+        why.analysis.newest.reaction.probabilities, key=why.analysis.newest.reaction.probabilities.get
+    ) and set(why.analysis.newest.reaction.probabilities) == set(LABELS_41)
+    assert why.analysis.missing.keys() == {"term side", "term information"}  # no perception; that weight is 0
     assert all(weight != 0 for name, weight in why.weights.items() if name not in ("side", "information"))
     assert reply.text == why.candidates[0].text and len({c.text.lower() for c in why.candidates}) == len(why.candidates)
     for candidate in why.candidates:
@@ -123,24 +129,30 @@ def test_every_step_answers_and_every_term_is_visible(listener):
 
 def test_a_given_intent_ranks_and_a_predicted_one_does_not(whole):
     """Unless ``predicted_intent`` weighs it; each conversation for itself."""
-    why = whole.respond(TEXT, explain=True).explanation
-    assert why.intent and why.intent_from == "fake reaction" and why.weights["intent"] == 0
-    assert "predicted one, is 0" in why.missing["term intent"] and "intent" not in why.missing
+    why = whole.respond(TEXT, explain=True)
+    assert (
+        why.analysis.newest.reaction and why.analysis.by["reaction"] == "fake reaction" and why.weights["intent"] == 0
+    )
+    assert "predicted one, is 0" in why.analysis.missing["term intent"] and "intent" not in why.analysis.missing
     assert all(candidate.terms["intent"] is None for candidate in why.candidates)
-    wanted = whole.respond(TEXT, intent="consoling", explain=True).explanation
-    assert wanted.intent_from == "given" and wanted.weights["intent"] == 0.2 and "term intent" not in wanted.missing
+    wanted = whole.respond(TEXT, intent="consoling", explain=True)
+    assert (
+        wanted.analysis.by["reaction"] == "given"
+        and wanted.weights["intent"] == 0.2
+        and "term intent" not in wanted.analysis.missing
+    )
     assert all(candidate.terms["intent"] is not None for candidate in wanted.candidates if candidate.text)
 
 
 def test_a_given_intent_that_changes_nothing_is_a_doubt(bare):
-    doubts = bare.respond(TEXT, intent="consoling").understanding.uncertain
+    doubts = bare.respond(TEXT, intent="consoling").analysis.unsure
     assert any(doubt.startswith("the wanted intent 'consoling' changes nothing") for doubt in doubts)
-    assert bare.respond(TEXT).understanding.uncertain == bare.analyze(TEXT).uncertain
+    assert bare.respond(TEXT).analysis.unsure == bare.analyze(TEXT).unsure
 
 
 def test_settings_of_writing_change_the_ways_or_are_one(bare):
     def lengths(reply):
-        return sorted({(c.decoding["strategy"], c.decoding["max_new_tokens"]) for c in reply.explanation.candidates})
+        return sorted({(c.decoding["strategy"], c.decoding["max_new_tokens"]) for c in reply.candidates})
 
     assert lengths(bare.respond(TEXT, max_new_tokens=4, explain=True)) == [("beam", 4), ("greedy", 4)]
     assert lengths(bare.respond(TEXT, strategy="greedy", max_new_tokens=4, explain=True)) == [("greedy", 4)]
@@ -176,22 +188,22 @@ def test_replies_that_take_up_what_was_inferred_rank_higher(listener):
 
     reply = ask(Knows())
     assert reply.text == "Did you find them?"
-    assert [c.terms["knowledge"] for c in reply.explanation.candidates] == [1.0, 0.0]
+    assert [c.terms["knowledge"] for c in reply.candidates] == [1.0, 0.0]
     nothing = Knows()
     nothing.tails = ()
     reply = ask(nothing)
-    assert reply.text == "To the moon, the sun." and reply.explanation.weights["knowledge"] == 0
-    assert reply.explanation.missing["term knowledge"] == "nothing was inferred. It counts 0."
+    assert reply.text == "To the moon, the sun." and reply.weights["knowledge"] == 0
+    assert reply.analysis.missing["term knowledge"] == "nothing was inferred. It counts 0."
 
 
 def test_what_is_missing_is_said_and_counts_nothing(bare):
-    why = bare.respond(TEXT, explain=True).explanation
-    assert {"project", "react", "term intent", "term mechanism"} <= set(why.missing)
-    assert "empatheia models train" in why.missing["react"]
+    why = bare.respond(TEXT, explain=True)
+    assert {"project", "react", "term intent", "term mechanism"} <= set(why.analysis.missing)
+    assert "empatheia models train" in why.analysis.missing["react"]
     assert why.weights["intent"] == why.weights["mechanism"] == 0
     assert all(c.terms["intent"] is None and c.terms["mechanism"] is None for c in why.candidates)
-    assert why.intent == "" and why.emotion_from == "tiny"
-    assert bare.respond(TEXT).explanation is None
+    assert why.analysis.newest.reaction is None and why.analysis.by["emotion"] == "tiny"
+    assert bare.respond(TEXT).candidates == ()
 
 
 def test_the_same_alone_and_in_a_list(whole):
@@ -199,19 +211,19 @@ def test_the_same_alone_and_in_a_list(whole):
     together = whole.respond(items, explain=True)
     for item, reply in zip(items, together, strict=True):
         alone = whole.respond(item, explain=True)
-        assert [c.text for c in alone.explanation.candidates] == [c.text for c in reply.explanation.candidates]
-        for one, other in zip(alone.explanation.candidates, reply.explanation.candidates, strict=True):
+        assert [c.text for c in alone.candidates] == [c.text for c in reply.candidates]
+        for one, other in zip(alone.candidates, reply.candidates, strict=True):
             assert one.terms == pytest.approx(other.terms, abs=2e-4) and one.decoding == other.decoding
-    assert [u.emotion for u in whole.analyze(items)] == [r.understanding.emotion for r in together]
+    assert [u.newest.emotion for u in whole.analyze(items)] == [r.analysis.newest.emotion for r in together]
 
 
 def test_candidates_are_what_each_way_writes(bare, listener):
     """Plain ones are the responder's own, focused ones those of the equations; likelihood and belief likewise."""
     way = Decoding(max_new_tokens=8)
-    why = bare.respond(TEXT, decoding=way, explain=True).explanation
+    why = bare.respond(TEXT, decoding=way, explain=True)
     drafts = {"focus" in c.decoding: c for c in why.candidates}
     plain = listener.respond(TEXT, decoding=way).text
-    contrast = OTHERS.make([bare.steps.understand([prepare(TEXT)], Steering())[0].targets])[0]
+    contrast = OTHERS.make([targets_of(bare.steps.understand([prepare(TEXT)], Steering())[0])])[0]
 
     def encode(dialogues):
         return listener.reader.tensors(listener.reader.encode([prepare(d) for d in dialogues]))
@@ -243,21 +255,31 @@ def test_without_rationality_focus_changes_nothing(bare, listener):
 
 @pytest.mark.parametrize(("focus", "expected"), [("off", {False}), ("auto", {True}), (None, {False, True})])
 def test_focus_can_be_steered(whole, focus, expected):
-    why = whole.respond(TEXT, focus=focus, explain=True).explanation
+    why = whole.respond(TEXT, focus=focus, explain=True)
     ways = {"focus" in c.decoding for c in why.candidates} | {
         "focused" in also for c in why.candidates for also in c.also
     }
     assert ways == expected
-    assert bool(why.worlds) == (focus != "off") and ("term listener" in why.missing) == (focus == "off")
+    assert bool(why.worlds) == (focus != "off") and ("term listener" in why.analysis.missing) == (focus == "off")
 
 
 def test_the_caller_s_word_emotion_and_intent_are_taken(whole):
-    why = whole.respond(TALK, emotion="Nostalgic", intent="questioning", focus="dog", explain=True).explanation
-    assert (why.emotion, why.emotion_from, why.emotions["nostalgic"]) == ("nostalgic", "given", 1.0)
-    assert (why.intent, why.intent_from, why.intents) == ("questioning", "given", {})
-    assert [span.of(why.turns) for span in why.targets] == ["dog"] and why.targets_from == "given"
-    assert whole.respond(TALK, label="questioning", explain=True).explanation.intent == "questioning"
-    assert whole.respond(TALK, explain=True).explanation.emotion_from == "fake emotion"  # the next one is free again
+    why = whole.respond(TALK, emotion="Nostalgic", intent="questioning", focus="dog", explain=True)
+    assert (
+        why.analysis.newest.emotion.label,
+        why.analysis.by.get("emotion", ""),
+        why.analysis.newest.emotions["nostalgic"],
+    ) == ("nostalgic", "given", 1.0)
+    assert (
+        why.analysis.newest.reaction.label,
+        why.analysis.by.get("reaction", ""),
+        why.analysis.newest.reaction.probabilities,
+    ) == ("questioning", "given", {"questioning": 1.0})
+    assert [span.of(why.analysis.dialogue.turns) for span in why.analysis.targets] == ["dog"] and why.analysis.by.get(
+        "targets", ""
+    ) == "given"
+    assert whole.respond(TALK, label="questioning", explain=True).analysis.newest.reaction.label == "questioning"
+    assert whole.respond(TALK, explain=True).analysis.by["emotion"] == "fake emotion"  # the next one is free again
 
 
 @pytest.mark.parametrize(
@@ -289,21 +311,21 @@ def test_bad_values_are_named(whole, settings, error, match):
 def test_a_turn_without_distractors_is_answered_without_focus(listener):
     own = make(listener, [FakeWords], distractors={"given": GivenDistractors([TEXT])})
     two = own.respond([TEXT, "I am proud."], worlds=2, focus="auto", explain=True)
-    why = two[0].explanation
-    assert two[0].text and "answered without focus" in why.missing["focus"] and why.worlds == ()
-    assert why.weights["listener"] == 0 and "there are no distractors" in why.missing["term listener"]
-    assert two[1].explanation.worlds == ("I am proud.", TEXT)
+    why = two[0]
+    assert two[0].text and "answered without focus" in why.analysis.missing["focus"] and why.worlds == ()
+    assert why.weights["listener"] == 0 and "there are no distractors" in why.analysis.missing["term listener"]
+    assert two[1].worlds == ("I am proud.", TEXT)
 
 
 def test_a_conversation_remembers_and_is_steered(whole):
     talk = whole.converse()
     first = talk.say("I lost my dog.")
-    assert talk.last is first and first.explanation is not None and len(talk.dialogue.turns) == 2
+    assert talk.last is first and first.candidates and len(talk.dialogue.turns) == 2
     talk.steering = talk.steering.but(intent="consoling", focus="off")
     stream = talk.stream("He was old.")
-    assert stream.understanding.turns[-1].text == "He was old." and "".join(stream) == talk.last.text
-    why = talk.last.explanation
-    assert why.intent == "consoling" and why.worlds == () and len(talk.dialogue.turns) == 4
+    assert stream.analysis.dialogue.turns[-1].text == "He was old." and "".join(stream) == talk.last.text
+    why = talk.last
+    assert why.analysis.newest.reaction.label == "consoling" and why.worlds == () and len(talk.dialogue.turns) == 4
     alike = whole.respond(Dialogue("", talk.dialogue.turns[:3]), intent="consoling", focus="off")
     assert alike.text == talk.last.text
     talk.reset()
@@ -315,7 +337,7 @@ def test_what_was_said_before_loses(listener):
     zero = dict.fromkeys(("likelihood", "listener", "coverage", "intent", "mechanism", "length"), 0)
     own = make(listener, settings={"express": {"weights": {**zero, "diversity": 1}}})
     said = own.respond(TEXT, focus="off").text
-    again = own.respond(Dialogue.of(TEXT, said, TEXT), focus="off", explain=True).explanation
+    again = own.respond(Dialogue.of(TEXT, said, TEXT), focus="off", explain=True)
     assert again.candidates[0].terms["diversity"] == max(c.terms["diversity"] for c in again.candidates)
     assert again.candidates[0].score == again.candidates[0].terms["diversity"]
 
@@ -328,7 +350,7 @@ def test_responders_read_what_memory_says(listener, memory, first):
     read = Dialogue("", tuple(turn for turn in TALK.turns[first:] if turn.role == "speaker"))
     settings = {"focus": "off", "strategy": "greedy", "max_new_tokens": 8}
     assert own.respond(TALK, **settings).text == listener.respond(read, max_new_tokens=8).text
-    assert own.respond(TALK, explain=True).explanation.worlds[0] == TALK.turns[-1].text
+    assert own.respond(TALK, explain=True).worlds[0] == TALK.turns[-1].text
 
 
 def test_an_instance_is_loaded_from_yaml(tiny_model, tmp_path):
@@ -413,9 +435,9 @@ def test_a_words_model_explains_the_emotion_that_is_given(listener, tmp_path):
     (free,) = own.steps.understand(inputs, Steering())
     for given in ("proud", "lonely"):
         (found,) = own.steps.understand(inputs, Steering(emotion=given))
-        assert found.targets.emotion == found.emotion == given != free.targets.emotion
+        assert found.newest.emotion.label == given and found.targets and found.by["targets"] == free.by["targets"]
     (again,) = own.steps.understand(inputs, Steering())
-    assert again.targets == free.targets and free.targets.emotion == free.emotion
+    assert again == free
 
 
 def test_an_estimator_finds_the_words_and_what_they_are_told_from(listener, monkeypatch):
@@ -429,14 +451,14 @@ def test_an_estimator_finds_the_words_and_what_they_are_told_from(listener, monk
         reasoner=listener,
     )
     text = "My dog ate the cake for the party."
-    why = own.respond(text, explain=True).explanation
-    targets = {span.of(why.turns) for span in why.targets}
-    assert len(targets) == 2 and why.distractors_from.startswith("gee clean") and len(why.worlds) == 3
+    why = own.respond(text, explain=True)
+    targets = {span.of(why.analysis.dialogue.turns) for span in why.analysis.targets}
+    assert len(targets) == 2 and why.distractors.startswith("gee clean") and len(why.worlds) == 3
     words = text.rstrip(".").split()
     for world in why.worlds[1:]:
         changed = {old for old, new in zip(words, world.rstrip(".").split(), strict=True) if old != new}
         assert changed == targets
-    random = own.respond(text, distractors="gee", worlds=2, explain=True).explanation
+    random = own.respond(text, distractors="gee", worlds=2, explain=True)
     assert random.worlds == why.worlds[:2]
 
 
@@ -446,18 +468,18 @@ def test_as_many_words_as_are_asked_for(tiny_copy):
     marks_all = Listener.load(tiny_copy)
     asked = {"focus": "auto", "max_new_tokens": 2, "explain": True}
     found = [make(marks_all, settings={"explain": {"most": n}}).respond(TEXT, **asked) for n in (1, 2, 9)]
-    assert [len(reply.explanation.targets) for reply in found] == [
+    assert [len(reply.analysis.targets) for reply in found] == [
         1,
         2,
         4,
     ]  # of causes of five words at most: lost, grandmother, last, week
-    assert all(reply.understanding.causes == marks_all.analyze(TEXT).causes for reply in found)
+    assert all(reply.analysis.newest.causes == marks_all.analyze(TEXT).newest.causes for reply in found)
 
 
 def test_ties_go_to_the_first_and_duplicates_are_one(listener):
     zero = dict.fromkeys(WeightSettings.model_fields, 0)
     own = make(listener, settings={"express": {"weights": zero}}, voices=[listener, listener])
-    why = own.respond(TEXT, focus="off", explain=True).explanation
+    why = own.respond(TEXT, focus="off", explain=True)
     first = listener.respond(TEXT, max_new_tokens=8).text
     assert {c.score for c in why.candidates} == {0.0} and why.candidates[0].text == first
     assert any(how.startswith("tiny: strategy greedy") for how in why.candidates[0].also)
@@ -472,7 +494,8 @@ def test_a_wanted_label_goes_to_systems_that_take_one():
     reader = SimpleNamespace(encode=list, tensors=lambda inputs: dict(rows))
     network = SimpleNamespace(takes_label=True, device="cpu")
     voice = ResponderVoice(SimpleNamespace(network=network, name="labelled", reader=reader))  # pyright: ignore
-    asked = [Request(Dialogue.of("Hi."), label="consoling"), Request(Dialogue.of("Hi."))]
+    consoling = Analysis(Dialogue.of("Hi."), (TurnAnalysis(0, reaction=Labels({"consoling": 1.0})),))
+    asked = [Request(Dialogue.of("Hi."), analysis=consoling), Request(Dialogue.of("Hi."))]
     assert voice.tensors(asked)["reply_label_ids"].tolist() == [LABELS_41.index("consoling"), 5]
     network.takes_label = False
     assert ResponderVoice(voice.listener).tensors(asked)["reply_label_ids"].tolist() == [4, 5]
@@ -492,8 +515,10 @@ def test_without_any_model_of_emotion_nothing_is_named(listener, monkeypatch, tm
         {"express": SHORT, "reasoner": "gao2021-small"}, voices=[listener], distractors={"given": OTHERS}
     )
     reply = own.respond(TEXT, explain=True)
-    why = reply.explanation
-    assert {"perceive", "explain", "term coverage"} <= set(why.missing) and "gao2021-small" in why.missing["perceive"]
-    assert why.emotion == "" and not reply.understanding.names_emotion and why.worlds == (TEXT, *OTHERS.texts)
-    assert own.respond(TEXT, emotion="sad", explain=True).explanation.emotion == "sad"
+    why = reply
+    assert {"perceive", "explain", "term coverage"} <= set(
+        why.analysis.missing
+    ) and "gao2021-small" in why.analysis.missing["perceive"]
+    assert why.analysis.newest.emotion is None and why.worlds == (TEXT, *OTHERS.texts)
+    assert own.respond(TEXT, emotion="sad", explain=True).analysis.newest.emotion.label == "sad"
     ReplyRecord.model_validate(reply.to_dict())

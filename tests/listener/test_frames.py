@@ -52,8 +52,8 @@ def test_a_frame_of_pandas_keeps_index_and_columns(model):
     assert found["emotion"].equals(frame["emotion"]) and "side" not in frame
     alone = empatheia.analyze("I won!", place)
     for row in (2, 5):
-        assert found["empatheia_emotion"].iloc[row] == alone.emotion
-        assert found["probability"].iloc[row] == alone.emotions[alone.emotion]
+        assert found["empatheia_emotion"].iloc[row] == alone.newest.emotion.label
+        assert found["probability"].iloc[row] == alone.newest.emotions[alone.newest.emotion.label]
     assert found["probability"].isna().tolist() == [False, True, False, True, False, False]
     assert found["error"].notna().tolist() == [False, True, False, True, False, False]
     assert "white space" in found["error"].iloc[3]
@@ -148,9 +148,9 @@ def test_listeners_and_conversations_show_themselves_shortly(tiny_model):
 def test_a_model_that_is_steered_is_the_voice_of_five_steps(tiny_model):
     text = "I lost my keys at work."
     reply = empatheia.respond(text, tiny_model, focus="off", explain=True, max_new_tokens=4, strategy="greedy")
-    assert reply.model == "tiny" and reply.explanation.candidates[0].responder == "tiny"
+    assert reply.model == "tiny" and reply.candidates[0].responder == "tiny"
     plain = empatheia.respond(text, tiny_model, max_new_tokens=4)
-    assert plain.explanation is None and plain.text == reply.explanation.candidates[0].text
+    assert plain.candidates == () and plain.text == reply.candidates[0].text
 
 
 def test_a_dialogue_goes_to_json_and_back():

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_components import FAKES
+from fake_components import FAKES, put_into_registry
 
-from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, places_of
@@ -38,9 +37,7 @@ def places(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fakes(monkeypatch):
-    monkeypatch.setattr(
-        COMPONENTS, "_entries", {part: f"fake_components:{own.__name__}" for part, own in FAKES.items()}
-    )
+    put_into_registry(monkeypatch)
 
 
 def finished_run(folder, size="cpu"):
@@ -83,7 +80,7 @@ def test_a_run_is_installed_where_it_is_found(tmp_path, fakes):
 
 def test_a_smoke_model_is_marked_as_a_stand_in(tmp_path, fakes):
     install_run(finished_run(tmp_path / "run", size="smoke"), "emotion")
-    assert Analyzer("emotion").analyze("I won!").uncertain == (f"stand-in for emotion: {SMOKE}",)
+    assert Analyzer("emotion").analyze("I won!").unsure == (f"stand-in for emotion: {SMOKE}",)
 
 
 def test_models_in_empatheia_models_and_the_cache_are_listed(tmp_path, monkeypatch):
@@ -151,8 +148,8 @@ def test_index_of_the_sample():
         folder == installed_model("inferences") and not is_made("inferences", "cpu") and is_made("inferences", "smoke")
     )
     analysis = Analyzer("inferences").analyze("I finally passed my driving test, at the fourth try!")
-    assert any(record.tails for record in analysis.inferences)
-    assert analysis.uncertain[0].startswith("stand-in for inferences: inferences are looked up in the package's small")
+    assert any(record.tails for record in analysis.newest.inferences)
+    assert analysis.unsure[0].startswith("stand-in for inferences: inferences are looked up in the package's small")
     (entry,) = (entry for entry in known_models() if entry.name == "inferences")
     assert (entry.system, entry.fault) == ("inference_index", "") and entry.numbers["heads"] > 10
     assert "MIT" in entry.licence

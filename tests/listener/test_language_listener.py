@@ -42,7 +42,7 @@ def local(tmp_path_factory) -> Path:
 def analyst(tiny_model, tmp_path_factory) -> Path:
     """The tiny model with a threshold that some words of the first text reach and others do not."""
     folder = Path(shutil.copytree(tiny_model, tmp_path_factory.mktemp("analyst") / "tiny"))
-    scores = sorted(word.score for word in Listener.load(folder).analyze(TEXTS[0]).words)
+    scores = sorted(word.score for word in Listener.load(folder).analyze(TEXTS[0]).newest.words)
     record = json.loads((folder / "empatheia.json").read_text())
     (folder / "empatheia.json").write_text(json.dumps(record | {"cause_threshold": scores[len(scores) // 2]}))
     return folder
@@ -55,7 +55,7 @@ def test_a_served_model_answers_zero_shot(server):
     assert [m["role"] for m in server.requests[0]["messages"]] == ["system", "user", "assistant", "user"]
     assert server.requests[0]["messages"][0]["content"] == Wording().instruction
     assert server.requests[0]["max_tokens"] == 9
-    assert any("nothing was analysed" in reason for reason in reply.understanding.uncertain)
+    assert any("nothing was analysed" in reason for reason in reply.analysis.unsure)
     many = listener.respond(TEXTS, strategy="sample", temperature=0.5, seed=3)
     assert len(many) == 3 and listener.usage.answers == 4 and listener.usage.cost == pytest.approx(4.4e-4)
     assert server.requests[-1]["temperature"] == 0.5 and server.requests[-1]["seed"] == 3
@@ -70,9 +70,9 @@ def test_a_served_model_is_shown_our_analysis_and_no_gold_label(server, analyst)
     reply = conditioned.respond(labelled)
     found = listener.analyze(TEXTS[0])
     system = server.requests[0]["messages"][0]["content"]
-    assert f"feels {found.emotion}." in system and "furious" not in json.dumps(server.requests)
-    assert found.causes and all(cause.of(found.turns) in system for cause in found.causes[:5])
-    assert reply.understanding == found and reply.decoding["shown"]["emotion"] == found.emotion
+    assert f"feels {found.newest.emotion.label}." in system and "furious" not in json.dumps(server.requests)
+    assert found.newest.causes and all(cause.of(found.dialogue.turns) in system for cause in found.newest.causes[:5])
+    assert reply.analysis == found and reply.decoding["shown"]["emotion"] == found.newest.emotion.label
     only = LanguageListener.of_endpoint("llm", server.url, shown=["emotion"], analyst=listener)
     only.respond(TEXTS[0])
     assert "caused" not in server.requests[1]["messages"][0]["content"]

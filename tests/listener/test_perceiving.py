@@ -42,12 +42,16 @@ def test_the_bundled_perception_is_found_and_small(listener):
 
 def test_understanding_says_emotion_side_and_few_words(listener):
     found = listener.analyze(TALK)
-    assert sum(found.emotions.values()) == pytest.approx(1, abs=1e-4)
-    assert sum(found.sides.values()) == pytest.approx(1, abs=1e-4) and set(found.sides) == {
+    assert sum(found.newest.emotions.values()) == pytest.approx(1, abs=1e-4)
+    assert sum(found.newest.sides.values()) == pytest.approx(1, abs=1e-4) and set(found.newest.sides) == {
         "pleasant", "unpleasant", "mixed",
     }  # fmt: skip
-    assert found.causes and all(len(cause.of(found.turns).split()) <= 5 for cause in found.causes)
-    assert all(found.turns[span.turn].role == "speaker" for span in (*found.causes, *found.words))
+    assert found.newest.causes and all(
+        len(cause.of(found.dialogue.turns).split()) <= 5 for cause in found.newest.causes
+    )
+    assert all(
+        found.dialogue.turns[span.turn].role == "speaker" for span in (*found.newest.causes, *found.newest.words)
+    )
 
 
 def test_alone_in_a_list_and_in_five_steps_it_is_the_same(listener):
@@ -56,10 +60,12 @@ def test_alone_in_a_list_and_in_five_steps_it_is_the_same(listener):
     steps = home.five_steps().respond(items, explain=True)
     for item, one, said in zip(items, together, steps, strict=True):
         alone = listener.analyze(item)
-        for other in (one, said.understanding):
-            assert other.emotions == pytest.approx(alone.emotions, abs=1e-4)
-            assert other.sides == pytest.approx(alone.sides, abs=1e-4)
-            assert [c.of(other.turns) for c in other.causes] == [c.of(alone.turns) for c in alone.causes]
+        for other in (one, said.analysis):
+            assert other.newest.emotions == pytest.approx(alone.newest.emotions, abs=1e-4)
+            assert other.newest.sides == pytest.approx(alone.newest.sides, abs=1e-4)
+            assert [c.of(other.dialogue.turns) for c in other.newest.causes] == [
+                c.of(alone.dialogue.turns) for c in alone.newest.causes
+            ]
         ReplyRecord.model_validate(said.to_dict())
     assert listener.respond(TALK).text == listener.respond([TALK])[0].text
 
@@ -71,21 +77,21 @@ def test_a_curly_apostrophe_capitals_and_blanks_change_nothing(listener):
         "I CAN'T BELIEVE SHE DIDN'T COME, IT'S MY WEDDING.",
     ):
         other = listener.analyze(text)
-        assert other.emotions == pytest.approx(plain.emotions, abs=1e-4)
-        assert [(c.start, c.end) for c in other.causes] == [(c.start, c.end) for c in plain.causes]
+        assert other.newest.emotions == pytest.approx(plain.newest.emotions, abs=1e-4)
+        assert [(c.start, c.end) for c in other.newest.causes] == [(c.start, c.end) for c in plain.newest.causes]
 
 
 def test_named_words_are_what_is_said_back(listener):
     reply = home.five_steps().respond(
         "The dog ran off and my brother just laughed at me.", focus="brother", explain=True
     )
-    assert "brother" in reply.text and reply.explanation.emotion_from == listener.name
-    assert "says back" in reply.explanation.missing["focus of reflection"]
+    assert "brother" in reply.text and reply.analysis.by["emotion"] == listener.name
+    assert "says back" in reply.analysis.missing["focus of reflection"]
 
 
 def test_a_given_emotion_is_heeded(listener):
     proud = home.five_steps().respond("Well. The letter came.", emotion="proud", explain=True)
-    assert proud.explanation.emotion == "proud" and not proud.understanding.sides
+    assert proud.analysis.newest.emotion.label == "proud" and not proud.analysis.newest.sides
 
 
 @pytest.mark.parametrize(
@@ -102,7 +108,7 @@ def test_a_given_emotion_is_heeded(listener):
 )
 def test_odd_input_is_answered(listener, text):
     reply = empatheia.respond(text)
-    assert reply.text.strip() and reply.understanding.turns[0].text == text
+    assert reply.text.strip() and reply.analysis.dialogue.turns[0].text == text
 
 
 def test_a_hundred_turns(listener):
@@ -136,10 +142,13 @@ def test_the_second_look_is_taken_where_it_is_asked_for_and_nowhere_else(monkeyp
     monkeypatch.setattr(StatesOfTurns, "load", lambda folder: Glad())
     sad = PerceivingListener.load().analyze(TALK)
     joined = PerceivingListener.load(joined=True).analyze(TALK)
-    assert joined.emotion == "joyful" != sad.emotion and joined.sides["pleasant"] > sad.sides["pleasant"]
-    assert [(c.start, c.end) for c in joined.causes] == [(c.start, c.end) for c in sad.causes]
-    for settings, emotion in (({}, sad.emotion), ({"perception": "joined"}, "joyful")):
-        assert FocusedListener(check_settings(settings)).respond(TALK).understanding.emotion == emotion
+    assert (
+        joined.newest.emotion.label == "joyful" != sad.newest.emotion.label
+        and joined.newest.sides["pleasant"] > sad.newest.sides["pleasant"]
+    )
+    assert [(c.start, c.end) for c in joined.newest.causes] == [(c.start, c.end) for c in sad.newest.causes]
+    for settings, emotion in (({}, sad.newest.emotion.label), ({"perception": "joined"}, "joyful")):
+        assert FocusedListener(check_settings(settings)).respond(TALK).analysis.newest.emotion.label == emotion
 
 
 def test_a_second_look_that_is_not_here_is_an_error(monkeypatch):
@@ -157,11 +166,11 @@ def test_the_second_look_goes_with_a_perception_alone():
 
 
 def test_the_weights_as_trained_are_read_by_name_and_from_a_copy(sentence_encoder, tmp_path, listener):
-    shutil.copytree(bundled_root() / "listener", tmp_path / "copy")
+    shutil.copytree(bundled_root() / "listener_as_trained", tmp_path / "copy")
     for place in ("listener_as_trained", tmp_path / "copy"):
         opened = Listener.load(place)
         assert type(opened.affect).__name__ == "AffectOfTurns"
-        assert opened.analyze(TALK).emotion == listener.analyze(TALK).emotion
+        assert opened.analyze(TALK).newest.emotion.label == listener.analyze(TALK).newest.emotion.label
 
 
 def test_what_the_second_look_lacks_is_told(monkeypatch, tmp_path):
@@ -183,7 +192,7 @@ def test_contrast_pairs(listener):
     pairs = [json.loads(line) for line in PAIRS.read_text(encoding="utf-8").splitlines()]
     texts = [pair[key] for pair in pairs for key in ("a", "b")]
     gold = [pair[f"{key}_side"] for pair in pairs for key in ("a", "b")]
-    found = [max(("pleasant", "unpleasant"), key=one.sides.__getitem__) for one in listener.analyze(texts)]
+    found = [max(("pleasant", "unpleasant"), key=one.newest.sides.__getitem__) for one in listener.analyze(texts)]
     right = [said == side for said, side in zip(found, gold, strict=True) if side != "mixed"]
     assert sum(right) / len(right) >= FLOOR
     same = [a == b for a, b, pair in zip(found[::2], found[1::2], pairs, strict=True) if pair["kind"] == "spelling"]

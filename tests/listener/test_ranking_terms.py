@@ -12,15 +12,13 @@ from empatheia.errors import ConfigError
 from empatheia.listener import Listener
 from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.steps.settings import WeightSettings
-from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.listener.terms.term import TERMS, Case, Row, Tools, all_terms, total
-from empatheia.records.analysis import Inference, TurnLabels
+from empatheia.records.analysis import EVEN, GIVEN, Analysis, Inference, Labels, TurnAnalysis, TurnLabels
 from empatheia.records.dialogue import Dialogue
-from empatheia.taxonomy import EMOTIONS
-from empatheia.text.inputs import prepare
 from empatheia.voices.decoding import FocusSettings
 from empatheia.voices.voice import Request
 from empatheia_research.decoding.distractors import GivenDistractors
+from empatheia_research.voices.contrast import targets_of
 
 TALK = Dialogue.of(
     "Something bad happened.", "I am so sorry to hear that.", "My dog ran away in the park. I have not found him."
@@ -29,17 +27,14 @@ SIDES = {"pleasant": 0.05, "unpleasant": 0.9, "mixed": 0.05}
 GLAD = {"pleasant": 0.95, "unpleasant": 0.05, "mixed": 0.0}
 
 
-def understood(**changes):
-    ready = prepare(TALK)
-    even = dict.fromkeys(EMOTIONS, 1 / len(EMOTIONS))
-    fields = {
-        "targets": named(TALK.turns[-1].text, ["dog", "park"], 2),
-        "inferences": (Inference(2, "xReact", ("lonely",)),),
-        "intent": "questioning",
-        "intent_from": GIVEN,
-        "felt": SimpleNamespace(sides=SIDES, causes=(), words=()),
-    }
-    return Understood(ready, TALK, even, even, "test", intents={}, **(fields | changes))
+QUESTION = Labels({"questioning": 1.0}, GIVEN)
+
+
+def found(targets=("dog", "park"), intent=QUESTION, **changes):
+    """An analysis of TALK."""
+    fields = {"side": Labels(SIDES), "inferences": (Inference(2, "xReact", ("lonely",)),)}
+    newest = TurnAnalysis(2, Labels(EVEN, "test"), reaction=intent, **(fields | changes))
+    return Analysis(TALK, (newest,), named(TALK.turns[-1].text, targets, 2).spans if targets else ())
 
 
 class Annotating:
@@ -76,7 +71,7 @@ def rows_of(texts, one, scorer=None):
     if scorer is None:
         return [Row(case, text) for text in texts]
     kinds = GivenDistractors(["I have an exam tomorrow."])
-    (contrast,) = kinds.make([one.targets], 2)
+    (contrast,) = kinds.make([targets_of(one)], 2)
     focus = FocusSettings.model_validate({})
     scored = scorer.score([Request(TALK, contrast)] * len(texts), texts, focus)
     return [Row(case, text, own) for text, own in zip(texts, scored, strict=True)]
@@ -86,7 +81,7 @@ def rows_of(texts, one, scorer=None):
 def test_a_term_keeps_the_order_of_its_example(name, scorer):
     term = TERMS.get(name)()
     tools = Tools(READING, scorer)
-    better, worse = term.values(rows_of(term.example, understood(), scorer), tools)
+    better, worse = term.values(rows_of(term.example, found(), scorer), tools)
     assert better is not None and worse is not None and better > worse
     assert total({name: better}, {name: term.default or 1.0}) > total({name: worse}, {name: term.default or 1.0})
 
@@ -100,7 +95,7 @@ def test_a_term_is_called_as_in_the_settings_and_counts_as_they_say():
 
 
 def test_terms_without_what_they_need_say_so():
-    bare = understood(targets=None, inferences=(), intent="", felt=None)
+    bare = found(targets=(), inferences=(), intent=None, side=None)
     tools = Tools(NOTHING)
     why = {}
     for term in all_terms():
@@ -132,5 +127,5 @@ def test_a_ranker_without_a_scorer_ranks_by_the_other_terms():
     why = Ranker().rank("My dog ran away.", ["You did not lose a thing!", "Where did you last see your dog?"])
     assert why.candidates[0].text.startswith("Where")
     assert all(one.terms["likelihood"] is one.terms["listener"] is None for one in why.candidates)
-    assert why.missing["term likelihood"] == "no responder in this process gives probabilities. It counts 0."
+    assert why.analysis.missing["term likelihood"] == "no responder in this process gives probabilities. It counts 0."
     assert Ranker().rank("My dog ran away.", ["Oh no."]).weights["likelihood"] == 0.0

@@ -18,6 +18,7 @@ from empatheia.taxonomy import EMOTIONS
 from empatheia.text.inputs import prepare
 from empatheia_research.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia_research.decoding.turn_pool import TurnPool
+from empatheia_research.voices.contrast import targets_of
 from empatheia_research.voices.language_models import LocalLanguageListener
 from empatheia_research.voices.local import in_worlds
 from tiny_language_models import make_folder
@@ -70,15 +71,21 @@ def test_every_step_and_the_responder_can_be_served(listener, tmp_path):
         assert own.usage is not None and own.usage.answers == own.usage.tries == len(server.requests)
         assert own.usage.prompt_tokens > 0 and own.usage.cost is None
     assert FocusedListener({"express": {"decoding": {"strategy": "greedy"}}}, voices=[listener]).usage is None
-    why = reply.explanation
+    why = reply
     assert reply.text == "I hear you, that is hard." and own.host in server.url
-    assert why.emotions["sad"] == pytest.approx(0.75) and why.emotion_from == "big"
-    assert [span.of(why.turns) for span in why.targets] == ["grandmother", "lost"] and why.targets_from == "big"
-    told = {record["relation"]: record["tails"] for record in why.inferences}
+    assert why.analysis.newest.emotions["sad"] == pytest.approx(0.75) and why.analysis.by["emotion"] == "big"
+    assert [span.of(why.analysis.dialogue.turns) for span in why.analysis.targets] == [
+        "grandmother",
+        "lost",
+    ] and why.analysis.by["targets"] == "big"
+    told = {record.relation: list(record.tails) for record in why.analysis.newest.inferences}
     assert told["xReact"] == ["very sad"] and told["xWant"] == ["to be held", "to rest", "to talk"]
-    assert (why.intent, why.intents["consoling"]) == ("consoling", 0.75)
-    assert "it writes in 1 of the 2 ways" in why.missing["ways of big"]
-    assert "gives no probabilities" in why.missing["focus of big"] + why.missing["term likelihood"]
+    assert (why.analysis.newest.reaction.label, why.analysis.newest.reaction.probabilities["consoling"]) == (
+        "consoling",
+        0.75,
+    )
+    assert "it writes in 1 of the 2 ways" in why.analysis.missing["ways of big"]
+    assert "gives no probabilities" in why.analysis.missing["focus of big"] + why.analysis.missing["term likelihood"]
     system = next(body["messages"][0]["content"] for body in server.requests if len(body["messages"]) > 2)
     assert "feels sad" in system and '"grandmother"' in system and "consoling" in system
     assert "feels very sad; wants now to be held, to rest, to talk" in system
@@ -145,9 +152,9 @@ def test_a_local_language_model_is_focused_and_scores(listener, tmp_path, kind):
     items = ["I lost my grandmother last week.", TALK]
     together = own.respond(items, focus="grandmother", distractors="random", explain=True)
     for item, reply in zip(items, together, strict=True):
-        alone = own.respond(item, focus="grandmother", distractors="random", explain=True).explanation
+        alone = own.respond(item, focus="grandmother", distractors="random", explain=True)
         assert {c.responder for c in alone.candidates} == {lm.name, "tiny"}
-        assert [c.text for c in alone.candidates] == [c.text for c in reply.explanation.candidates]
+        assert [c.text for c in alone.candidates] == [c.text for c in reply.candidates]
         assert all("focus" in c.decoding for c in alone.candidates)
         spoken = [c for c in alone.candidates if c.text]
         assert all(c.terms["likelihood"] < 0 and c.terms["listener"] is not None for c in spoken)
@@ -162,7 +169,7 @@ def test_a_language_model_is_told_what_the_steps_found_and_no_true_word_in_anoth
     lm = LocalLanguageListener.of_model(make_folder(tmp_path / "llama", "llama", None), wording=SHORT)
     own = FocusedListener(voices=[lm], reasoner=listener)
     (found,) = own.steps.understand([prepare("My dog ran away.")], Steering(focus="dog", emotion="sad"))
-    contrast = GivenDistractors(words={"dog": ["cat", "cow"]}).make([found.targets])[0]
+    contrast = GivenDistractors(words={"dog": ["cat", "cow"]}).make([targets_of(found)])[0]
     asked = own.expression._request(found, contrast)
     texts = [own.voices[0].reader.decode(own.voices[0]._item(one).prompt) for one in in_worlds(asked)]
     assert ["dog" in text for text in texts] == [True, False, False]

@@ -70,13 +70,16 @@ def test_a_step_without_an_answer_is_left_out_and_says_why(listener, how):
             reply = served(listener, url, timeout=0.2 if how == "late" else 30).respond(TEXT, explain=True)
     if how == "nobody":  # the server is gone
         reply = served(listener, url).respond(TEXT, explain=True)
-    why = reply.explanation
-    assert set(STEPS) <= set(why.missing) and reply.text == why.candidates[0].text
+    why = reply
+    assert set(STEPS) <= set(why.analysis.missing) and reply.text == why.candidates[0].text
     for step in STEPS:
-        assert re.search(told[how], why.missing[step])
-        assert f"step {step} was left out: {why.missing[step]}" in reply.understanding.uncertain
-    assert why.emotion == "" and why.targets == () and why.inferences == () and why.intent == ""
-    assert why.emotion_from == why.intent_from == "" and set(why.prior.values()) == {1 / 32}
+        assert re.search(told[how], why.analysis.missing[step])
+        assert f"step {step} was left out: {why.analysis.missing[step]}" in reply.analysis.unsure
+    newest = why.analysis.newest
+    assert newest.emotion is newest.reaction is None and why.analysis.targets == newest.inferences == ()
+    assert why.analysis.by.get("emotion", "") == why.analysis.by.get("reaction", "") == "" and set(
+        why.analysis.prior.values()
+    ) == {1 / 32}
     ReplyRecord.model_validate(reply.to_dict())
 
 
@@ -93,10 +96,10 @@ def test_one_conversation_without_an_answer_costs_the_others_nothing(listener):
         together = own.respond(items, explain=True)
         alone = [own.respond(item, explain=True) for item in items]
     for one, other in zip(together, alone, strict=True):
-        assert one.text == other.text and one.explanation.missing == other.explanation.missing
-        assert one.explanation.emotions == other.explanation.emotions
-    assert [reply.explanation.emotion for reply in together] == ["proud", "", "proud"]
-    assert ["perceive" in reply.explanation.missing for reply in together] == [False, True, False]
+        assert one.text == other.text and one.analysis.missing == other.analysis.missing
+        assert one.analysis.newest.emotions == other.analysis.newest.emotions
+    assert [reply.analysis.newest.emotion is not None for reply in together] == [True, False, True]
+    assert ["perceive" in reply.analysis.missing for reply in together] == [False, True, False]
 
 
 def test_a_responder_without_an_answer_leaves_the_choice_to_the_others(listener):
@@ -106,13 +109,15 @@ def test_a_responder_without_an_answer_leaves_the_choice_to_the_others(listener)
     with ChatServer(answer) as server:
         lm = LanguageListener.of_endpoint("big", server.url, retries=0)
         both = FocusedListener({"express": SHORT}, voices=[lm, listener], reasoner=listener, distractors=GIVEN)
-        assert {c.responder for c in both.respond(TEXT, explain=True).explanation.candidates} == {"big", "tiny"}
+        assert {c.responder for c in both.respond(TEXT, explain=True).candidates} == {"big", "tiny"}
         alone = FocusedListener({"express": SHORT}, voices=[lm], reasoner=listener)
         assert alone.respond(TEXT).text == "I hear you, that is hard."
     reply = both.respond(TEXT, explain=True)
-    why = reply.explanation
-    assert any("replies of big are missing" in doubt for doubt in reply.understanding.uncertain)
-    assert {c.responder for c in why.candidates} == {"tiny"} and "no connection" in why.missing["replies of big"]
+    why = reply
+    assert any("replies of big are missing" in doubt for doubt in reply.analysis.unsure)
+    assert {c.responder for c in why.candidates} == {"tiny"} and "no connection" in why.analysis.missing[
+        "replies of big"
+    ]
     with pytest.raises(EndpointError, match=r"there is no reply: .*no connection"):
         alone.respond(TEXT)
 
@@ -135,9 +140,12 @@ def test_an_emotion_by_the_caller_spares_the_question(listener):
         own = FocusedListener(
             {"express": SHORT, "perceive": far(server.url)}, voices=[listener], reasoner=listener, distractors=GIVEN
         )
-        why = own.respond(TALK, emotion="sad", explain=True).explanation
-        assert server.requests == [] and (why.emotion, why.emotion_from) == ("sad", "given")
-        assert "perceive" not in why.missing
+        why = own.respond(TALK, emotion="sad", explain=True)
+        assert server.requests == [] and (why.analysis.newest.emotion.label, why.analysis.by.get("emotion", "")) == (
+            "sad",
+            "given",
+        )
+        assert "perceive" not in why.analysis.missing
 
 
 def test_served_answers_are_kept_and_bounded(monkeypatch):
@@ -231,9 +239,14 @@ def test_two_conversations_share_nothing(listener):
     one, other = own.converse(emotion="sad"), own.converse()
     one.say(TEXT)
     one.steering = one.steering.but(intent="consoling", focus="off")
-    why = other.say(TEXT).explanation
-    assert why.emotion_from == "tiny" and why.intent == "" and why.worlds != () and len(other.dialogue.turns) == 2
-    assert one.last.explanation.emotion == "sad"
+    why = other.say(TEXT)
+    assert (
+        why.analysis.by["emotion"] == "tiny"
+        and why.analysis.newest.reaction is None
+        and why.worlds != ()
+        and len(other.dialogue.turns) == 2
+    )
+    assert one.last.analysis.newest.emotion.label == "sad"
 
 
 # -- the rest ------------------------------------------------------------------------------------------------
@@ -242,9 +255,9 @@ def test_two_conversations_share_nothing(listener):
 def test_what_the_caller_decides_now_beats_the_label_of_the_decoding(listener):
     own = FocusedListener({"express": SHORT}, voices=[listener], reasoner=listener, distractors=GIVEN)
     talk = own.converse(decoding=Decoding(max_new_tokens=6, label="consoling"))
-    assert talk.say(TEXT).explanation.intent == "consoling"
+    assert talk.say(TEXT).analysis.newest.reaction.label == "consoling"
     talk.steering = talk.steering.but(intent="questioning")
-    assert talk.say("He was old.").explanation.intent == "questioning"
+    assert talk.say("He was old.").analysis.newest.reaction.label == "questioning"
 
 
 def test_a_word_of_the_part_that_is_not_read_is_named(listener):
@@ -255,12 +268,12 @@ def test_a_word_of_the_part_that_is_not_read_is_named(listener):
     with pytest.raises(DataError, match="'exam' does not stand in 'My grandmother died"):
         own.respond(long, focus="exam")
     reply = own.respond(long, focus="dinner", explain=True)
-    assert {span.of(reply.explanation.turns) for span in reply.explanation.targets} == {"dinner"}
+    assert {span.of(reply.analysis.dialogue.turns) for span in reply.analysis.targets} == {"dinner"}
     fake = FocusedListener(
         {"express": SHORT}, components={"emotion": FakeEmotion()}, voices=[listener], reasoner=listener,
         distractors=GIVEN,
     )  # fmt: skip
-    assert any("only its end was read" in doubt for doubt in fake.respond(long, focus="off").understanding.uncertain)
+    assert any("only its end was read" in doubt for doubt in fake.respond(long, focus="off").analysis.unsure)
 
 
 @pytest.mark.parametrize("prior", ["uniform", "L1"])
@@ -269,9 +282,7 @@ def test_whoever_ranks_hears_the_reply_whatever_the_speaker_s_prior(listener, pr
     focused, usual = (
         FocusedListener(
             {"express": {**SHORT, "focus": {"prior": own}}}, voices=[listener], reasoner=listener, distractors=GIVEN
-        )
-        .respond(TEXT, focus="auto", explain=True)
-        .explanation
+        ).respond(TEXT, focus="auto", explain=True)
         for own in (prior, "L0")
     )
     beliefs = [value for _, value in focused.belief]
@@ -279,9 +290,9 @@ def test_whoever_ranks_hears_the_reply_whatever_the_speaker_s_prior(listener, pr
     plain = FocusedListener(
         {"express": {**SHORT, "focus": {"prior": prior}}}, voices=[listener], reasoner=listener, distractors=GIVEN
     )
-    terms = {c.text: c.terms["listener"] for c in plain.respond(TEXT, explain=True).explanation.candidates}
+    terms = {c.text: c.terms["listener"] for c in plain.respond(TEXT, explain=True).candidates}
     other = FocusedListener({"express": SHORT}, voices=[listener], reasoner=listener, distractors=GIVEN)
-    for candidate in other.respond(TEXT, explain=True).explanation.candidates:
+    for candidate in other.respond(TEXT, explain=True).candidates:
         if candidate.text in terms:
             assert terms[candidate.text] == candidate.terms["listener"]
     assert usual.belief[0] == focused.belief[0]
@@ -289,7 +300,7 @@ def test_whoever_ranks_hears_the_reply_whatever_the_speaker_s_prior(listener, pr
 
 def test_belief_shows_the_pieces_as_they_are_read(listener):
     own = FocusedListener({"express": SHORT}, voices=[listener], reasoner=listener, distractors=GIVEN)
-    why = own.respond(TEXT, focus="auto", explain=True).explanation
+    why = own.respond(TEXT, focus="auto", explain=True)
     pieces = [piece for piece, _ in why.belief]
     tokenizer = listener.tokenizer
     said = tokenizer.encode(why.candidates[0].text).ids
@@ -314,10 +325,10 @@ def test_the_caller_s_emotion_is_no_evidence_for_the_turns_after_it(listener):
         {"express": SHORT, "memory": {"carry": 1.0}}, components={"emotion": inner}, voices=[listener],
         reasoner=listener, distractors=GIVEN,
     )  # fmt: skip
-    why = own.respond(TALK, emotion="sad", explain=True).explanation
+    why = own.respond(TALK, emotion="sad", explain=True)
     first = distribution(TALK.turns[0].text, EMOTIONS)
-    assert why.prior == pytest.approx(first) and why.emotions["sad"] == 1.0
-    free = own.respond(TALK, explain=True).explanation
+    assert why.analysis.prior == pytest.approx(first) and why.analysis.newest.emotions["sad"] == 1.0
+    free = own.respond(TALK, explain=True)
     last = distribution(TALK.turns[2].text, EMOTIONS)
     joint = {name: first[name] * last[name] for name in EMOTIONS}
-    assert free.emotions == pytest.approx({name: p / sum(joint.values()) for name, p in joint.items()})
+    assert free.analysis.newest.emotions == pytest.approx({name: p / sum(joint.values()) for name, p in joint.items()})

@@ -33,6 +33,7 @@ from empatheia_research.responders.meed2 import MEED2, MEED2Config
 from empatheia_research.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
 from empatheia_research.side_inputs.external_vectors import ExternalVectors
 from empatheia_research.side_inputs.prepended_labels import PrependedLabels
+from empatheia_research.voices.contrast import targets_of
 from empatheia_research.voices.responder_listener import ResponderListener
 from empatheia_research.voices.retriever import Retriever
 
@@ -98,21 +99,26 @@ def test_a_wanted_intent_steers_what_meed2_writes(listener, labelled):
     own = five_steps(listener, [labelled])
     said = {}
     for intent in ("consoling", "questioning", "joyful"):
-        why = own.respond(TALK, intent=intent, focus="off", explain=True).explanation
+        why = own.respond(TALK, intent=intent, focus="off", explain=True)
         said[intent] = why.candidates[0].text
-        assert why.intent == intent and "intent" not in why.missing
+        assert why.analysis.newest.reaction.label == intent and "intent" not in why.analysis.missing
         assert said[intent] == labelled.respond(TALK, label=intent, max_new_tokens=8).text
     assert len(set(said.values())) == 3
     predicting = five_steps(listener, [labelled], components={"reaction": FakeReaction()})
-    why = predicting.respond(TALK, focus="off", explain=True).explanation
-    assert why.intent_from == "fake reaction"
-    assert why.candidates[0].text == labelled.respond(TALK, label=why.intent, max_new_tokens=8).text
+    why = predicting.respond(TALK, focus="off", explain=True)
+    assert why.analysis.by["reaction"] == "fake reaction"
+    assert (
+        why.candidates[0].text
+        == labelled.respond(TALK, label=why.analysis.newest.reaction.label, max_new_tokens=8).text
+    )
 
 
 def test_meed2_is_focused_with_the_wanted_intent_in_every_world(listener, labelled):
     own = five_steps(listener, [labelled])
-    why = own.respond(TEXT, intent="consoling", focus="grandmother", explain=True).explanation
-    contrast = GIVEN["given"].make([own.steps.understand([prepare(TEXT)], Steering(focus="grandmother"))[0].targets])
+    why = own.respond(TEXT, intent="consoling", focus="grandmother", explain=True)
+    contrast = GIVEN["given"].make(
+        [targets_of(own.steps.understand([prepare(TEXT)], Steering(focus="grandmother"))[0])]
+    )
 
     def encode(dialogues):
         inputs = labelled.reader.tensors(labelled.reader.encode([prepare(d) for d in dialogues]))
@@ -132,10 +138,10 @@ def test_intents_of_a_batch_stay_with_their_rows(listener, labelled):
     own = five_steps(listener, [labelled, listener], components={"reaction": FakeReaction()})
     items = [TEXT, TALK, "I am proud of my friends, they passed the exam."]
     together = own.respond(items, explain=True)
-    assert len({reply.explanation.intent for reply in together}) > 1
+    assert len({reply.analysis.newest.reaction.label for reply in together}) > 1
     for item, reply in zip(items, together, strict=True):
-        alone = own.respond(item, explain=True).explanation
-        assert [c.text for c in alone.candidates] == [c.text for c in reply.explanation.candidates]
+        alone = own.respond(item, explain=True)
+        assert [c.text for c in alone.candidates] == [c.text for c in reply.candidates]
 
 
 def test_an_intent_that_changes_nothing_is_told(listener, labelled):
@@ -145,9 +151,9 @@ def test_an_intent_that_changes_nothing_is_told(listener, labelled):
         ({"components": {"intent": FakeIntent()}}, False),  # it ranks
         ({"voices": [listener, labelled]}, False),  # it steers
     ):
-        missing = five_steps(listener, **options).respond(TEXT, **wanted).explanation.missing
+        missing = five_steps(listener, **options).respond(TEXT, **wanted).analysis.missing
         assert ("changes nothing: no responder is told" in missing.get("intent", "")) is told
-    assert "intent" not in five_steps(listener).respond(TEXT, focus="off", explain=True).explanation.missing
+    assert "intent" not in five_steps(listener).respond(TEXT, focus="off", explain=True).analysis.missing
 
 
 # -- ready replies -------------------------------------------------------------------------------------------
@@ -158,13 +164,13 @@ def test_ready_replies_compete_and_say_that_they_were_retrieved(listener, retrie
     own = five_steps(listener, [retriever, listener], settings)
     items = [TEXT, TALK]
     for item, reply in zip(items, own.respond(items, explain=True), strict=True):
-        why = reply.explanation
+        why = reply
         (ready,) = [c for c in why.candidates if c.responder == "ready"]
         assert ready.text == retriever.respond(item).text and ready.text in READY
         assert ready.decoding["strategy"] == "retrieve" and ready.decoding["candidates"] == len(READY)
         assert ready.terms["likelihood"] < 0 and ready.terms["listener"] < 0  # the other voice hears it
-        assert "it writes in 1 of the 2 ways" in why.missing["ways of ready"]
-        assert "no probabilities" in why.missing["focus of ready"]
+        assert "it writes in 1 of the 2 ways" in why.analysis.missing["ways of ready"]
+        assert "no probabilities" in why.analysis.missing["focus of ready"]
         ReplyRecord.model_validate(reply.to_dict())
         assert own.respond(item).text == reply.text
 
@@ -174,8 +180,8 @@ def test_ready_replies_alone_are_no_speaker_to_focus(listener, retriever):
     with pytest.raises(DecodingError, match="focus needs probabilities, and 'ready' gives none"):
         alone.respond(TEXT, focus="grandmother")
     reply = alone.respond(TEXT, explain=True)
-    assert reply.decoding["strategy"] == "retrieve" and reply.explanation.worlds == ()
-    assert "no responder in this process gives probabilities" in reply.explanation.missing["term likelihood"]
+    assert reply.decoding["strategy"] == "retrieve" and reply.worlds == ()
+    assert "no responder in this process gives probabilities" in reply.analysis.missing["term likelihood"]
     ReplyRecord.model_validate(reply.to_dict())
 
 
@@ -201,21 +207,24 @@ class FakeSpans(Fake):
 @pytest.mark.parametrize("talk", [Dialogue.of(TEXT), Dialogue.of("Hello.", "Hi!", TEXT)])
 def test_targets_are_the_content_words_of_cause_spans(listener, talk):
     own = five_steps(listener, components={"causes": FakeSpans()}, settings={"explain": {"targets": "spans"}})
-    why = own.respond(talk, explain=True).explanation
-    assert [span.of(why.turns) for span in why.targets] == ["lost", "grandmother"]  # the better span first
-    assert {span.turn for span in why.targets} == {len(talk.turns) - 1} and why.targets_from == "fake causes"
+    why = own.respond(talk, explain=True)
+    assert [span.of(why.analysis.dialogue.turns) for span in why.analysis.targets] == [
+        "lost",
+        "grandmother",
+    ]  # the better span first
+    assert {span.turn for span in why.analysis.targets} == {len(talk.turns) - 1} and why.analysis.by.get(
+        "targets", ""
+    ) == "fake causes"
     most = {"explain": {"targets": "spans", "most": 1}}
-    why = (
-        five_steps(listener, components={"causes": FakeSpans()}, settings=most).respond(talk, explain=True).explanation
-    )
-    assert [span.of(why.turns) for span in why.targets] == ["lost"]
+    why = five_steps(listener, components={"causes": FakeSpans()}, settings=most).respond(talk, explain=True)
+    assert [span.of(why.analysis.dialogue.turns) for span in why.analysis.targets] == ["lost"]
 
 
 def test_without_a_span_model_the_step_says_what_to_do(listener):
-    why = five_steps(listener, settings={"explain": {"targets": "spans"}}).respond(TEXT, explain=True).explanation
-    assert why.targets == () and "empatheia models train causes" in why.missing["explain"]
-    assert "`explain.model` in the listener's YAML file" in why.missing["explain"]
-    assert "--model-for" not in " ".join(why.missing.values())
+    why = five_steps(listener, settings={"explain": {"targets": "spans"}}).respond(TEXT, explain=True)
+    assert why.analysis.targets == () and "empatheia models train causes" in why.analysis.missing["explain"]
+    assert "`explain.model` in the listener's YAML file" in why.analysis.missing["explain"]
+    assert "--model-for" not in " ".join(why.analysis.missing.values())
 
 
 def test_words_of_score_0_are_no_targets(listener):
@@ -225,8 +234,8 @@ def test_words_of_score_0_are_no_targets(listener):
                 words = [Span(w.turn, w.start, w.end, 0.8 if w.end - w.start == 11 else 0.0) for w in own.words]
                 yield WordScores(own.turn, own.emotion, tuple(words))
 
-    why = five_steps(listener, components={"words": OneWord()}).respond(TEXT, explain=True).explanation
-    assert [span.of(why.turns) for span in why.targets] == ["grandmother"]
+    why = five_steps(listener, components={"words": OneWord()}).respond(TEXT, explain=True)
+    assert [span.of(why.analysis.dialogue.turns) for span in why.analysis.targets] == ["grandmother"]
 
 
 def test_masked_distractors_exchange_the_target_words(listener, tmp_path, monkeypatch):
@@ -244,19 +253,19 @@ def test_masked_distractors_exchange_the_target_words(listener, tmp_path, monkey
     focus = {"distractors": "masked", "model": str(tmp_path / "masked"), "seed": 3}
     own = five_steps(listener, settings={"express": {"focus": focus}}, distractors={})
     text = "My dog ate the cake for the party."
-    why = own.respond(text, focus="dog,cake", explain=True).explanation
-    assert why.distractors_from.startswith("masked (masked, ") and "seed 3" in why.distractors_from
+    why = own.respond(text, focus="dog,cake", explain=True)
+    assert why.distractors.startswith("masked (masked, ") and "seed 3" in why.distractors
     assert len(set(why.worlds)) == 3 and why.worlds[0] == text
     for world in why.worlds[1:]:
         changed = {old for old, new in zip(text[:-1].split(), world[:-1].split(), strict=True) if old != new}
         assert changed == {"dog", "cake"}
-    made = MaskedDistractors(model, tokenizer, seed=3).make([own.steps.understand(
-        [prepare(text)], Steering(focus="dog,cake"))[0].targets])  # fmt: skip
+    made = MaskedDistractors(model, tokenizer, seed=3).make([targets_of(own.steps.understand(
+        [prepare(text)], Steering(focus="dog,cake"))[0])])  # fmt: skip
     assert made[0].texts == why.worlds
-    random = own.respond(text, focus="dog", distractors="random", explain=True).explanation
-    assert random.distractors_from.startswith("random") and set(random.worlds[1:]) <= set(pool.texts)
-    why = own.respond("It is.", focus="auto", explain=True).explanation
-    assert why.worlds == () and "no target word" in why.missing["focus"]
+    random = own.respond(text, focus="dog", distractors="random", explain=True)
+    assert random.distractors.startswith("random") and set(random.worlds[1:]) <= set(pool.texts)
+    why = own.respond("It is.", focus="auto", explain=True)
+    assert why.worlds == () and "no target word" in why.analysis.missing["focus"]
 
 
 @pytest.mark.parametrize("distractors", ["auto", "random"])
@@ -275,16 +284,16 @@ def test_samples_are_drawn_as_the_responder_draws_them(listener):
     way = {"strategy": "sample", "seed": 5, "max_new_tokens": 8}
     own = five_steps(listener, settings={"express": {"decoding": [{**way, "n": 3}]}})
     plain = [listener.respond(TEXT, strategy="sample", seed=5 + i, max_new_tokens=8).text for i in range(3)]
-    why = own.respond(TEXT, focus="off", explain=True).explanation
+    why = own.respond(TEXT, focus="off", explain=True)
     assert {(c.text, c.decoding["seed"]) for c in why.candidates} == {(plain[i], 5 + i) for i in range(3)}
     assert len(set(plain)) == 3
-    both = [own.respond(item, explain=True).explanation for item in (TEXT, TALK)]
-    together = [reply.explanation for reply in own.respond([TEXT, TALK], explain=True)]
+    both = [own.respond(item, explain=True) for item in (TEXT, TALK)]
+    together = [reply for reply in own.respond([TEXT, TALK], explain=True)]
     for alone, among in zip(both, together, strict=True):
         assert [(c.text, c.decoding) for c in alone.candidates] == [(c.text, c.decoding) for c in among.candidates]
     focused = {c.text for c in both[0].candidates if "focus" in c.decoding}
     assert focused and not focused & set(plain)
-    nothing = own.respond(TEXT, focus="grandmother", alpha=0, explain=True).explanation
+    nothing = own.respond(TEXT, focus="grandmother", alpha=0, explain=True)
     assert {c.text for c in nothing.candidates} == set(plain)
 
 
@@ -309,5 +318,5 @@ def test_what_responders_read_of_a_conversation(listener, history, newest, read,
     own = five_steps(listener, settings={"memory": {"history": history, "newest": newest}})
     settings = {"decoding": Decoding(max_new_tokens=8), "focus": "off"}
     assert own.respond(TURNS, **settings).text == listener.respond(cut, max_new_tokens=8).text
-    focused = own.respond(TURNS, focus="auto", explain=True).explanation
-    assert focused.worlds[0] == "Five." and {span.turn for span in focused.targets} <= {4}
+    focused = own.respond(TURNS, focus="auto", explain=True)
+    assert focused.worlds[0] == "Five." and {span.turn for span in focused.analysis.targets} <= {4}

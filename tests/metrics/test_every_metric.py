@@ -35,6 +35,9 @@ from empatheia.metrics.score import Score
 from empatheia.metrics.similarity import SentenceSimilarity
 from empatheia.metrics.spans import SpanF1
 
+for package in ("nltk", "sacrebleu"):
+    pytest.importorskip(package, reason="every metric is built here")
+
 
 def letters(words):
     """Two-dimensional vectors of words by their first letter; 'd' is unknown."""

@@ -12,17 +12,19 @@ ROOT = Path(__file__).resolve().parents[2]
 QUIET = ("-q", "--disable-pip-version-check", "--no-input", "--no-compile")
 
 
-def make_environment(folder: Path, torch: str) -> Path:
-    """A new virtual environment with that torch and uv in it; gives its Python.
+def make_environment(folder: Path, torch: str = "") -> Path:
+    """A new virtual environment with uv, and with that torch, in it; gives its Python.
 
     Args:
         folder: Is made anew.
         torch: What pip installs first and alone: asked for by another package, it would fetch the newest CUDA build.
+            Empty = none.
     """
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
-    pip(python, torch)
+    if torch:
+        pip(python, torch)
     pip(python, "uv")
     return python
 

@@ -11,13 +11,19 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "empatheia"
+SOURCE = Path(__file__).resolve().parents[2] / "src"
 MOST = 15
-PARTS = (
-    *("care", "checkpoints", "config", "corpora", "curation", "decoding", "judging", "layers", "listener", "metrics"),
-    *("cli", "reports", "resources", "responders", "serve", "side_inputs", "studies", "text", "training"),
-    *("understanding", "analysis.py", "side_by_side.py"),
+PARTS = sorted(
+    f"{package.name}/{part.name}"
+    for package in SOURCE.glob("empatheia*")
+    for part in package.iterdir()
+    if part.suffix == ".py" or (part / "__init__.py").is_file()
 )
+ABOVE = {
+    *(f"empatheia/files/{name}.py" for name in ("conversations", "json_forms", "talks", "transcripts")),
+    "empatheia/replies/scoring.py",
+}
+"""Files with functions above it; the list only shrinks."""
 _STEPS = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.Assert, ast.ExceptHandler)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -67,11 +73,12 @@ def test_complexity_counts_conditions_and_comprehensions():
 
 @pytest.mark.parametrize("part", PARTS)
 def test_no_function_is_too_complex(part):
-    files = [PACKAGE / part] if part.endswith(".py") else sorted((PACKAGE / part).rglob("*.py"))
+    files = [SOURCE / part] if part.endswith(".py") else sorted((SOURCE / part).rglob("*.py"))
     assert files, part
     found = [
-        f"{path.relative_to(PACKAGE)}:{place} has {n}"
+        f"{path.relative_to(SOURCE)}:{place} has {n}"
         for path in files
+        if path.relative_to(SOURCE).as_posix() not in ABOVE
         for place, n in functions(path.read_text(encoding="utf-8"))
         if n > MOST
     ]

@@ -15,20 +15,23 @@ from empatheia_research.recipes import find_recipe, load_recipe
 from empatheia_research.shipped import recipes_root, shipped_path
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = "empatheia_research/shipped"
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """The package as the wheel lays it out: ``recipes`` and the records of ``results`` inside of it."""
+    """The packages as the wheel lays them out: ``recipes`` and the records of ``results`` inside of research."""
     site = tmp_path_factory.mktemp("site")
-    package = site / "empatheia"
-    package.mkdir()
-    for place in (ROOT / "src" / "empatheia").iterdir():
-        if place.name != "__pycache__":
-            (package / place.name).symlink_to(place)
-    (package / "recipes").symlink_to(ROOT / "recipes")
+    for package in (ROOT / "src").glob("empatheia*"):
+        (site / package.name).mkdir()
+        for place in package.iterdir():
+            if place.name != "__pycache__":
+                (site / package.name / place.name).symlink_to(place)
+    shipped = site / SHIPPED
+    shipped.mkdir()
+    (shipped / "recipes").symlink_to(ROOT / "recipes")
     for file in (ROOT / "results").rglob("*.json"):
-        target = package / file.relative_to(ROOT)
+        target = shipped / file.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(file)
     return site
@@ -42,8 +45,8 @@ def run(installed: Path, place: Path, *words: str) -> subprocess.CompletedProces
 
 def test_the_wheel_takes_recipes_and_records():
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert wheel["force-include"] == {"recipes": "empatheia/recipes"}
-    assert "/results/**/*.json" in wheel["include"] and wheel["sources"]["results"] == "empatheia/results"
+    assert wheel["force-include"] == {"recipes": f"{SHIPPED}/recipes"}
+    assert "/results/**/*.json" in wheel["include"] and wheel["sources"]["results"] == f"{SHIPPED}/results"
     assert sum(file.stat().st_size for file in (ROOT / "results").rglob("*.json")) < 3_000_000
 
 
@@ -65,7 +68,7 @@ def test_records_are_found(installed, tmp_path):
     done = run(installed, tmp_path, "leaderboard")
     n_runs = len(list((ROOT / "results").rglob("*-seed*.json")))
     assert done.returncode == 0 and done.stdout.startswith(f"leaderboard.html: {n_runs} runs, "), done.stderr
-    assert f"those that came with empatheia, {installed / 'empatheia' / 'results'}" in done.stderr
+    assert f"those that came with empatheia, {installed / SHIPPED / 'results'}" in done.stderr
     done = run(installed, tmp_path, "reproduce", "rashkin2018/9")
     assert done.returncode == 0, done.stderr
     assert "rashkin2018/fasttext cpu" in done.stdout and "records: those that came with empatheia" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 import shlex
 import shutil
@@ -248,12 +249,14 @@ def test_readme_is_short():
     assert len(words) <= 700
 
 
-def test_the_tree_of_the_house_is_the_tree():
-    (tree,) = [block for block in blocks(HOUSE, "text") if "src/empatheia/" in block]
-    listed = {line.split()[0].rstrip("/") for line in tree.partition("src/empatheia/\n")[2].splitlines()}
-    package = ROOT / "src" / "empatheia"
-    there = {path.name for path in package.iterdir() if path.suffix == ".py" or any(path.rglob("*.*"))}
-    assert listed == there - {"__init__.py", "__main__.py", "__pycache__", "errors.py", "registry.py"}
+@pytest.mark.parametrize("package", ["empatheia", "empatheia_research", "empatheia_people"])
+def test_the_tree_of_the_house_is_the_tree(package: str):
+    (tree,) = [block for block in blocks(HOUSE, "text") if f"src/{package}/" in block]
+    below = itertools.takewhile(lambda line: line.startswith("  "), tree.partition(f"src/{package}/\n")[2].splitlines())
+    listed = {line.split()[0].rstrip("/") for line in below}
+    folder = ROOT / "src" / package
+    there = {path.name for path in folder.iterdir() if path.suffix == ".py" or any(path.rglob("*.*"))}
+    assert listed == there - {"__init__.py", "__main__.py", "__pycache__"}
 
 
 @pytest.mark.usefixtures("sentence_encoder")
@@ -321,7 +324,7 @@ def test_no_address_of_a_machine_or_a_registry():
 def test_no_large_file_and_a_small_bundled_model():
     sizes = {path: path.stat().st_size for path in project_files()}
     package = ROOT / "src" / "empatheia"
-    bundled = (package / "pretrained", package / "perceive" / "data")
+    bundled = (ROOT / "models", package / "perceive" / "data")
     limits = dict(zip(bundled, (30_000_000, 43_000_000), strict=True))
     for folder, limit in limits.items():
         assert sum(size for path, size in sizes.items() if folder in path.parents) <= limit
@@ -341,7 +344,7 @@ def test_every_recipe_loads(size: str):
 
 
 def test_bundled_model_card_is_complete():
-    cards = sorted((ROOT / "src" / "empatheia" / "pretrained").rglob("*.md"))
+    cards = sorted((ROOT / "models").rglob("*.md"))
     assert cards
     for card in cards:
         text = card.read_text(encoding="utf-8")

@@ -57,12 +57,14 @@ def test_its_folder_answers_like_any_listener(trained):
     assert [reply.text for reply in replies] == [listener.respond(text).text for text in texts]
     assert all(reply.text in listener.index.texts for reply in replies)
     assert replies[0].decoding["strategy"] == "retrieve"
-    assert sum(replies[0].understanding.emotions.values()) == pytest.approx(1)
+    assert sum(replies[0].analysis.newest.emotions.values()) == pytest.approx(1)
     matches = listener.best(texts[0], k=3)
     assert matches[0].text == replies[0].text and matches[0].score >= matches[1].score >= matches[2].score
     assert "".join(listener.stream(texts[0])) == replies[0].text
     assert listener.converse().say(texts[1]).text == replies[1].text
-    assert listener.analyze(texts[0]).emotions == pytest.approx(dict(replies[0].understanding.emotions), rel=1e-4)
+    assert listener.analyze(texts[0]).newest.emotions == pytest.approx(
+        dict(replies[0].analysis.newest.emotions), rel=1e-4
+    )
     listener.use_candidates(["Only this."])
     assert listener.respond(texts[0]).text == "Only this."
     with pytest.raises(DataError, match="1 or more"):

@@ -10,7 +10,7 @@ from loopback import DOG, THREE_TURNS, events_of
 import empatheia
 from dangers import SEVEN, UNKNOWN, is_cheerful, messages_of
 from empatheia.resources import is_at_hand
-from empatheia.resources.catalogue import bundled_root
+from empatheia.resources.catalogue import AS_TRAINED, bundled_root
 from empatheia.serve.settings import ServerSettings
 from empatheia.serve.shelf import Shelf
 
@@ -31,8 +31,8 @@ def test_the_reply_is_that_of_python(client):
         told = answer["empathy"]
         assert answer["choices"][0]["message"] == {"role": "assistant", "content": expected.text, "refusal": None}
         assert answer["choices"][0]["finish_reason"] == "stop"
-        assert told["emotions"] == dict(expected.understanding.emotions)
-        assert told["candidates"] == [one.to_dict() for one in expected.explanation.candidates]
+        assert told["emotions"] == dict(expected.analysis.newest.emotions)
+        assert told["candidates"] == [one.to_dict() for one in expected.candidates]
         assert told["spoke"]["responder"] == expected.decoding["responder"]
 
 
@@ -206,7 +206,7 @@ def test_content_in_parts_and_every_role(client):
 
 def test_a_model_whose_encoder_is_not_here_is_not_offered(monkeypatch, tmp_path):
     """The page offered it, and every request to it was a 404."""
-    shutil.copytree(bundled_root() / "listener", tmp_path / "trained")
+    shutil.copytree(bundled_root() / "listener_as_trained", tmp_path / "trained")
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path))
     assert ("trained" in Shelf(ServerSettings()).entries) == is_at_hand("minilm")
     monkeypatch.setattr("empatheia.resources.catalogue.is_at_hand", lambda name: False)
@@ -217,7 +217,8 @@ def test_a_model_whose_encoder_is_not_here_is_not_offered(monkeypatch, tmp_path)
 def test_models_are_listed_the_default_first(client):
     listed = client.get("/v1/models").json()
     names = [one["id"] for one in listed["data"]]
-    assert names[0] == "empatheia" and {"gao2021-small", "tiny"} <= set(names)
+    assert names[0] == "empatheia" and {"gao2021-small", "listener", "tiny"} <= set(names)
+    assert AS_TRAINED not in names  # the listener it was written to answers
     streams = {one["id"]: one["empathy"]["streams"] for one in listed["data"]}
     assert streams["tiny"] and not streams["empatheia"]
     assert client.get("/v1/models/tiny").json() == next(one for one in listed["data"] if one["id"] == "tiny")

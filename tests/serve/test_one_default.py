@@ -14,7 +14,7 @@ import pytest
 from test_jobs import finished
 
 import empatheia
-from empatheia import Analyzer, Dialogue, Listener, Understanding
+from empatheia import Analysis, Analyzer, Dialogue, Listener
 from empatheia.files.result_table import as_text
 from empatheia.taxonomy import POSITIVE_EMOTIONS
 
@@ -32,7 +32,7 @@ def items() -> list[str | Dialogue]:
 
 
 @pytest.fixture(scope="module")
-def alone(items) -> list[Understanding]:
+def alone(items) -> list[Analysis]:
     """What Python says of each by itself: the answer that all others must give."""
     return [empatheia.analyze(item) for item in items]
 
@@ -51,7 +51,7 @@ def messages(item: str | Dialogue) -> object:
 
 
 def test_the_default_is_the_listener(alone):
-    assert {one.model for one in alone} == {"empatheia-listener"}
+    assert {one.by["emotion"] for one in alone} == {"empatheia-listener"}
 
 
 def test_a_list_is_each_alone(items, alone):
@@ -113,9 +113,9 @@ def test_http_and_jobs(client, items, dicts):
 def test_an_analyzer_and_the_page_of_the_command_line(cli, items, dicts, tmp_path):
     analyses = Analyzer("emotion,causes").analyze(items)
     for analysis, own in zip(analyses, dicts, strict=True):
-        last, note = analysis.emotion[-1], analysis.causes[-1]
-        assert (last.probabilities, last.sides) == (own["emotions"], own.get("sides", {}))
-        assert [(span.turn, span.start, span.end) for span in note.spans] == [
+        last = analysis.newest
+        assert (last.emotion.probabilities, last.sides) == (own["emotions"], own.get("sides", {}))
+        assert [(span.turn, span.start, span.end) for span in last.causes] == [
             (cause["turn"], cause["start"], cause["end"]) for cause in own["causes"]
         ]
     page = tmp_path / "page.html"
@@ -169,8 +169,8 @@ def test_the_old_name_of_the_small_model_says_the_new_one(cli, client):
     assert told in client.post("/v1/analyze", json={"input": "x", "model": "default"}).json()["error"]["message"]
 
 
-def side(one: Understanding) -> str:
+def side(one: Analysis) -> str:
     """The likeliest side; of the small model, which knows none, that of the emotion."""
-    if one.sides:
-        return max(one.sides, key=lambda name: one.sides[name])
-    return "pleasant" if one.emotion in POSITIVE_EMOTIONS else "unpleasant"
+    if one.newest.side is not None:
+        return one.newest.side.label
+    return "pleasant" if one.newest.emotion.label in POSITIVE_EMOTIONS else "unpleasant"

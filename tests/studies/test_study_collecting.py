@@ -13,7 +13,9 @@ from made_studies import RECIPES
 from served_studies import browsing, served
 
 from empatheia.errors import DataError
-from empatheia.records.dialogue import Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia_people.studies.collected import collection_record, encoded, export_dialogues, read_collected, split_of
 from empatheia_people.studies.collecting import Collection
 from empatheia_people.studies.design import read_design
@@ -292,7 +294,7 @@ def test_who_withdraws_is_in_no_export(rooms, tmp_path):
 def test_a_system_in_place_of_the_second_person(tmp_path):
     class Kind:
         def respond(self, item, **_):
-            return Reply(f"I see: {item.turns[-1].text}", Understanding({}, (), (), ()))
+            return Reply(f"I see: {item.turns[-1].text}", Analysis(Dialogue("", ())))
 
     store = Store(str(tmp_path / "s.db"))
     collecting(store, "collect.partner=kind", "worker.entry=open", "collect.max_turns=4")

@@ -11,7 +11,9 @@ from made_studies import RECIPES, fill, made_items, meed2, simple
 from served_studies import browsing, served
 
 from accessibility import serious, watched
-from empatheia.records.dialogue import Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia_people.studies.design import read_design
 from empatheia_people.studies.desk import Desk
 from empatheia_people.studies.making import make_study
@@ -22,7 +24,7 @@ from empatheia_people.studies.store import Store, StoreError
 SMALL = ("composition.hits=2", "composition.raters=2", "composition.items_per_hit=3")
 
 
-NOTHING = Understanding({}, (), (), ())
+NOTHING = Analysis(Dialogue("", ()))
 
 
 class Echo:

@@ -32,7 +32,7 @@ def places(tmp_path, monkeypatch):
 
 def model_at(folder, name="a lab's"):
     """A model folder of no part and no system's name, with a folder in it."""
-    shutil.copytree(bundled_root() / "listener", folder)
+    shutil.copytree(bundled_root() / "listener_as_trained", folder)
     manifest = json.loads((folder / "empatheia.json").read_text()) | {"name": name, "licence": "MIT"}
     (folder / "empatheia.json").write_text(json.dumps(manifest))
     (folder / "words").mkdir()

@@ -40,9 +40,9 @@ def test_packaging_keeps_the_model_usable(finished, tmp_path):
     from empatheia import Listener
 
     package(finished.folder, tmp_path / "model", "tiny")
-    understanding = Listener.load(tmp_path / "model").analyze("I lost my keys and I am so angry.")
-    assert sum(understanding.emotions.values()) == pytest.approx(1.0)
-    assert understanding.model == "tiny"
+    analysis = Listener.load(tmp_path / "model").analyze("I lost my keys and I am so angry.")
+    assert sum(analysis.newest.emotions.values()) == pytest.approx(1.0)
+    assert analysis.by["emotion"] == "tiny"
 
 
 def test_an_unfinished_run_is_refused(tmp_path):

@@ -16,8 +16,8 @@ from typing import Protocol
 from empatheia.analysis.component import Component, ExplainingComponent, Kind
 from empatheia.analysis.questions import is_candidate, words_of
 from empatheia.errors import ConfigError, DataError
-from empatheia.records.analysis import TurnLabels, WordScores
-from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Understanding
+from empatheia.records.analysis import Analysis, TurnLabels, WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.registry import Registry
 
 N_WORDS = 5
@@ -147,7 +147,7 @@ class ReasonerTargets:
         ConfigError: ``k`` is below 1.
     """
 
-    def __init__(self, analyze: Callable[[list[Dialogue]], Sequence[Understanding]], k: int | None = N_WORDS) -> None:
+    def __init__(self, analyze: Callable[[list[Dialogue]], Sequence[Analysis]], k: int | None = N_WORDS) -> None:
         self.analyze = analyze
         self.k = _checked(k)
 
@@ -155,7 +155,7 @@ class ReasonerTargets:
         """See :class:`TargetFinder`; how many are read at once is up to ``analyze``."""
         turns = [last_speaker_turn(dialogue) for dialogue in dialogues]
         found = self.analyze([_up_to(d, turn, False) for d, turn in zip(dialogues, turns, strict=True)])
-        return [of_understanding(understanding, self.k) for understanding in found]
+        return [of_analysis(one, self.k) for one in found]
 
 
 class SpanTargets:
@@ -273,21 +273,22 @@ def _not_there(text: str, name: str, places: Sequence[tuple[int, int]]) -> str:
     )
 
 
-def of_understanding(understanding: Understanding, k: int | None = N_WORDS) -> Targets:
+def of_analysis(analysis: Analysis, k: int | None = N_WORDS) -> Targets:
     """Targets from what a responder's reasoner marked; see :class:`ReasonerTargets`.
 
     Raises:
         DataError: There is no speaker turn.
     """
-    turn = last_speaker_turn(Dialogue("", understanding.turns))
-    text = understanding.turns[turn].text
-    scores = [word for word in understanding.words if word.turn == turn]
+    newest, turn = analysis.newest, last_speaker_turn(analysis.dialogue)
+    text = analysis.dialogue.turns[turn].text
+    scores = [word for word in newest.words if word.turn == turn]
     words: list[Span] = []
-    for cause in understanding.causes:
+    for cause in newest.causes:
         if cause.turn == turn:
             own = [Span(turn, *place, _score(place, scores)) for place in _inside(text, cause)]
             words += sorted(own, key=lambda span: (-(span.score or 0.0), span.start))
-    return Targets(text, _best(text, words, k), turn, understanding.emotion, understanding.model)
+    emotion = "" if newest.emotion is None else newest.emotion.label
+    return Targets(text, _best(text, words, k), turn, emotion, analysis.by.get("causes", ""))
 
 
 def last_speaker_turn(dialogue: Dialogue) -> int:

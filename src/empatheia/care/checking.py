@@ -25,9 +25,10 @@ from empatheia.care.reply_check import asks_whether_human, check_reply, without_
 from empatheia.care.resources import Resources
 from empatheia.errors import ConfigError
 from empatheia.reading import Json
+from empatheia.records.analysis import Analysis
 from empatheia.records.danger import Assessment, Assessor
-from empatheia.records.dialogue import Reply, Turn, Understanding
-from empatheia.taxonomy import EMOTIONS
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 
 if TYPE_CHECKING:
     from empatheia.care.guard import Answering, Guard
@@ -283,11 +284,9 @@ def mark(found: Assessment, done: Sequence[str]) -> dict[str, Json]:
 
 def built_reply(checked: Checked) -> Reply:
     """The reply that stands in place of the responder's; of what is felt it says nothing."""
-    even = {name: 1.0 / len(EMOTIONS) for name in EMOTIONS}
-    turns: tuple[Turn, ...] = checked.assessment.turns
-    understanding = Understanding(even, (), (), turns, model=NAME)
-    marked = mark(checked.assessment, checked.done)
-    return Reply(checked.instead, understanding, NAME, {"strategy": NAME}, care=marked)
+    found = checked.assessment
+    nothing = Analysis(Dialogue("", found.turns), by={"listener": NAME})
+    return Reply(checked.instead, nothing, NAME, {"strategy": NAME}, care=mark(found, checked.done))
 
 
 def unguarded(reply: Reply) -> Reply:

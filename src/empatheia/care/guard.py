@@ -20,7 +20,9 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 from empatheia.care.checking import CLAIM_LEFT_OUT, WITHHELD, Care, Checked, built_reply, care_of, mark, unguarded
 from empatheia.care.reply_check import ends_sentence, sentences_of
 from empatheia.errors import DataError
-from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 
 _INPUT = re.compile(r"^input (\d+):")
 """How a responder names an item of a list; it counts those that it was given."""
@@ -48,7 +50,7 @@ class ReplyPieces(Protocol):
     """A reply on its way: iterate for pieces of text; what keeps the whole of it has it under ``reply`` at the end."""
 
     @property
-    def understanding(self) -> Understanding:
+    def analysis(self) -> Analysis:
         """What was perceived."""
         ...
 
@@ -214,11 +216,11 @@ class GuardedStream:
         self._built = built_reply(checked) if inner is None and checked is not None else None
 
     @property
-    def understanding(self) -> Understanding:
+    def analysis(self) -> Analysis:
         """What was perceived; of a built reply, nothing."""
         source = self._built if self._built is not None else self._inner
         assert source is not None  # one of both is there
-        return source.understanding
+        return source.analysis
 
     def __iter__(self) -> Generator[str, None, None]:
         if self._built is not None:
@@ -260,7 +262,7 @@ class GuardedStream:
             said += piece
             yield piece
         care.count(found)
-        inner = getattr(self._inner, "reply", None) or Reply("", self.understanding)
+        inner = getattr(self._inner, "reply", None) or Reply("", self.analysis)
         self.reply = replace(inner, text=said.strip(), care=mark(found, list(dict.fromkeys(done))))
 
 

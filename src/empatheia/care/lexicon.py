@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -39,7 +39,7 @@ class LexiconLine:
         force: ``hard`` flags by itself, ``soft`` is evidence, ``mask`` marks harmless words.
         provenance: Where it comes from.
         number: Line of the file, counted from 1.
-        rule: Compiled; matches inside " a b c".
+        expression: Regular expression over " a b c".
         keys: Of these tokens at least one is in every match.
     """
 
@@ -49,8 +49,13 @@ class LexiconLine:
     force: Force
     provenance: str
     number: int
-    rule: re.Pattern[str]
+    expression: str
     keys: frozenset[str]
+
+    @property
+    def rule(self) -> re.Pattern[str]:
+        """The expression, compiled when a text first has one of the keys: most texts have few."""
+        return _compiled(self.expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +187,7 @@ def _line(row: str, number: int, classes: dict[str, str], path: Path) -> Lexicon
     if not provenance:
         raise DataError(f"{where}no provenance; say where the line comes from.")
     try:
-        rule, keys = compiled(pattern, classes)
+        expression, keys = expression_of(pattern, classes)
         return LexiconLine(
             pattern,
             None if force == "mask" else cast(Kind, kind),
@@ -190,15 +195,20 @@ def _line(row: str, number: int, classes: dict[str, str], path: Path) -> Lexicon
             cast(Force, force),
             provenance,
             number,
-            rule,
+            expression,
             keys,
         )
-    except (re.error, KeyError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise DataError(f"{where}the pattern {pattern!r} cannot be used: {error}.") from error
 
 
-def compiled(pattern: str, classes: dict[str, str]) -> tuple[re.Pattern[str], frozenset[str]]:
-    """A pattern as an expression over " a b c", and tokens one of which is in every match.
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
+
+
+def expression_of(pattern: str, classes: dict[str, str]) -> tuple[str, frozenset[str]]:
+    """A pattern as an expression over " a b c", made of escaped words, and tokens one of which is in every match.
 
     Raises:
         ValueError: No token of it is required, or too many may stand between others.
@@ -226,4 +236,4 @@ def compiled(pattern: str, classes: dict[str, str]) -> tuple[re.Pattern[str], fr
                 keys = frozenset(members)
     if keys is None:
         raise ValueError("no required word")
-    return re.compile("".join(out)), keys
+    return "".join(out), keys

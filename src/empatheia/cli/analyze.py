@@ -15,8 +15,7 @@ from empatheia.cli.arguments import check_output, file_given, rows_given
 from empatheia.cli.asking import ask
 from empatheia.cli.opening import analyst
 from empatheia.cli.options import AnalyzeOptions, with_options
-from empatheia.cli.output import print_json, print_lines, row_line, say, understanding_lines
-from empatheia.cli.progress import told_shards
+from empatheia.cli.output import perceived_lines, print_json, print_lines, row_line, say
 from empatheia.errors import ConfigError, DataError
 from empatheia.files.bulk import ROWS_PER_CHUNK, Sink, Work, run
 from empatheia.files.conversations import CONVERSATION_COLUMNS, ROLE_COLUMNS, read_texts
@@ -29,7 +28,7 @@ from empatheia.text.inputs import as_dialogue, up_to
 
 if TYPE_CHECKING:
     from empatheia.listener import Listener
-    from empatheia.records.dialogue import Understanding
+    from empatheia.records.analysis import Analysis
 
 
 @with_options
@@ -140,8 +139,6 @@ def _by_shards(texts: list[str], options: AnalyzeOptions) -> None:
         batch_size=options.batch_size,
         workers=options.workers,
         scheduler=options.scheduler,
-        say=say,
-        tell=told_shards(),
     )
     for problem in found["problems"][:10]:
         say(problem)
@@ -155,18 +152,18 @@ def _loaded(place: str) -> Listener:
 
 
 def _show_texts(listener: Listener, texts: list[str], options: AnalyzeOptions) -> None:
-    for place, understanding in enumerate(listener.analyze(texts, batch_size=options.batch_size)):
+    for place, analysis in enumerate(listener.analyze(texts, batch_size=options.batch_size)):
         if options.as_json:
-            print_json(understanding.to_dict())
+            print_json(analysis.to_dict())
             continue
-        print_lines([*([[("", "")]] if place else []), *understanding_lines(understanding)])
+        print_lines([*([[("", "")]] if place else []), *perceived_lines(analysis)])
 
 
 def _run(rows: Iterator[Row], total: int | None, file: ResultFile | None, options: AnalyzeOptions, place: str) -> None:
     """Analyses rows chunk by chunk, in constant memory."""
     listener = _loaded(place)
 
-    def show(row: Row, result: Understanding | str, record: dict[str, Any]) -> None:
+    def show(row: Row, result: Analysis | str, record: dict[str, Any]) -> None:
         if options.as_json:
             print_json(record)
         elif not isinstance(result, str):
@@ -176,12 +173,12 @@ def _run(rows: Iterator[Row], total: int | None, file: ResultFile | None, option
         _check_made(file, listener.name)
         file.settle({"model": model_mark(place)})
 
-    work: Work[Understanding] = Work(
+    work: Work[Analysis] = Work(
         as_dialogue,
         lambda items, moved: listener.analyze(items, batch_size=options.batch_size, progress=moved),
         ROWS_PER_CHUNK,
     )
-    sinks: list[Sink[Understanding]] = [show] if file is None else []
+    sinks: list[Sink[Analysis]] = [show] if file is None else []
     tally = run(work, rows, sinks, file=file, check=check, bar=partial(progress_bar, total), say=say)
     tally.tell([f"written to {options.out}"] if file is not None else [])
 

@@ -11,7 +11,7 @@ import typer
 
 from empatheia.cli.guarding import tell_notice
 from empatheia.cli.options import SessionOptions, Shown, WritingOptions, with_options
-from empatheia.cli.output import print_lines, say, show, show_piece, understanding_lines, visible
+from empatheia.cli.output import perceived_lines, print_lines, say, show, show_piece, visible
 from empatheia.cli.session import open_session
 from empatheia.cli.steering import COMMANDS, steer
 from empatheia.cli.steering import HELP as STEERING_HELP
@@ -92,16 +92,17 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
 
     stream = conversation.stream(text)
     if with_analysis:
-        print_lines(understanding_lines(stream.understanding, top=3, last_turns=1))
-    elif stream.understanding.uncertain:
-        say(f"uncertain: {'; '.join(stream.understanding.uncertain)}")
+        print_lines(perceived_lines(stream.analysis, top=3, last_turns=1))
+    elif stream.analysis.unsure:
+        say(f"uncertain: {'; '.join(stream.analysis.unsure)}")
     pieces: Iterable[str] = stream
     try:
         if isinstance(conversation, SteeredConversation):
             pieces = list(stream)
-            told = None if conversation.last is None else conversation.last.explanation
-            if told is not None and told.worlds:
-                say(f"about: {', '.join(visible(span.of(told.turns)) for span in told.targets) or 'no word'}")
+            last = conversation.last
+            if last is not None and last.worlds:
+                turns = last.analysis.dialogue.turns
+                say(f"about: {', '.join(visible(span.of(turns)) for span in last.analysis.targets) or 'no word'}")
         if is_terminal or with_analysis:
             show_piece("listener  ")
         for piece in pieces:

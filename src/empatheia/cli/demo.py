@@ -8,7 +8,7 @@ import typer
 
 from empatheia.cli.opening import check_who
 from empatheia.cli.options import ModelOption, WhoOptions
-from empatheia.cli.output import print_json, print_lines, reply_lines, understanding_lines
+from empatheia.cli.output import perceived_lines, print_json, print_lines, reply_lines
 from empatheia.records.dialogue import Dialogue
 from empatheia.resources.catalogue import DEFAULT, LISTENER, find_model
 from empatheia.resources.manifest import read_manifest
@@ -53,7 +53,7 @@ def demo(
         if as_json:
             print_json(reply.to_dict())
             continue
-        print_lines(understanding_lines(reply.understanding, top=3))
+        print_lines(perceived_lines(reply.analysis, top=3))
         print_lines([*reply_lines(reply), [("", "")]])
     if not as_json:
         print_lines([[(about(listener, model), "dim")], [("try it: empatheia chat --show analysis", "dim")]])

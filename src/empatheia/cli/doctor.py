@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from empatheia.cli.doctor_uses import REINSTALL, USES, trials, tried
+from empatheia.cli.checks import CHECKS, REINSTALL, Check, DoctorChecks
+from empatheia.cli.doctor_uses import USES, trials, tried
 from empatheia.cli.licences import licences
 from empatheia.cli.options import JsonOption
 from empatheia.cli.output import print_json, print_lines
-from empatheia.errors import EmpatheiaError, MissingResourceError
+from empatheia.errors import EmpatheiaError
 from empatheia.perceive.perception import bundled_perception
-from empatheia.resources import cache_dir, corpus_roots, data_root, find_corpus_file, is_offline
-from empatheia.resources.catalogue import (
-    LISTENER,
-    SMALL,
-    bundled_root,
-    describe_model,
-    find_model,
-    known_models,
-    second_look_lacks,
-)
-from empatheia_research.corpora import CORPORA, facts_of, labelled_texts, lexicons, place_of
+from empatheia.resources import cache_dir, is_offline
+from empatheia.resources.catalogue import LISTENER, describe_model, find_model
 
-State = Literal["ok", "missing", "broken", "optional"]
-CORE = (
-    "torch",
-    "transformers",
-    "accelerate",
-    "tokenizers",
-    "safetensors",
-    "numpy",
-    "polars",
-    "nltk",
-    "sacrebleu",
-)
+CORE = ("tokenizers", "safetensors", "numpy", "pydantic", "pyyaml", "jinja2", "typer", "rich", "onnxruntime")
 _NEED = re.compile(r"(?P<name>[\w.-]+)(\[[^]]*\])? *(?P<range>[^;]*)(; *extra *== *['\"](?P<extra>[\w-]+)['\"])?")
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the report."""
-
-    part: str
-    state: State
-    found: str
-    remedy: str = ""
 
 
 def doctor(
@@ -93,14 +63,31 @@ def doctor(
 
 def _checks(quick: bool) -> Iterator[Check]:
     missing = False
-    for check in (*_packages(), *_models(), *_corpora(), *_other_data(), *_places()):
+    extras = _extras()
+    for check in (*_packages(), _listener(), *_extra_checks(extras)):
         missing = missing or (check.state == "missing" and check.part in CORE)
         yield check
+    joined: list[DoctorChecks] = []
+    for name in CHECKS.names():
+        if not _lacks(name, extras):
+            yield from _joined(name, joined)
+    yield from _places()
     if quick or missing:  # without what everything needs nothing works, as was said
         return
-    for trial in trials({name: not lacking for name, (lacking, _) in _extras().items()}):
+    for trial in trials({name: not lacking for name, (lacking, _) in extras.items()}, joined):
         works, found = tried(trial)
         yield Check(trial.part, "ok" if works else "broken", found, "" if works else trial.remedy)
+
+
+def _joined(name: str, joined: list[DoctorChecks]) -> Iterator[Check]:
+    """The lines of another package, which is put to those that join."""
+    try:
+        checks = CHECKS.get(name)
+        yield from checks.look()
+    except EmpatheiaError as error:
+        yield Check(name, "broken", str(error), f"pip install --upgrade 'empatheia[{name}]'")
+        return
+    joined.append(checks)
 
 
 def _packages() -> Iterator[Check]:
@@ -110,15 +97,36 @@ def _packages() -> Iterator[Check]:
         found = _version(name)
         remedy = "" if found else f"pip install '{wanted.get(name, name)}'"
         yield Check(name, "ok" if found else "missing", found or "not installed", remedy)
-    for extra, (lacking, found) in _extras().items():
+
+
+def _extra_checks(extras: dict[str, tuple[list[str], list[str]]]) -> Iterator[Check]:
+    for extra, (lacking, found) in extras.items():
         remedy = f"pip install 'empatheia[{extra}]'" if lacking else ""
         text = f"without {', '.join(lacking)}" if lacking else ", ".join(found)
         yield Check(f"extra {extra}", "optional" if lacking else "ok", text, remedy)
 
 
+def _lacks(name: str, extras: dict[str, tuple[list[str], list[str]]]) -> list[str]:
+    return extras[name][0] if name in extras else []
+
+
 def _extras() -> dict[str, tuple[list[str], list[str]]]:
-    """Extras a user has a use for, to the packages that are not here and those that are, with versions."""
-    found: dict[str, tuple[list[str], list[str]]] = {extra: ([], []) for extra in USES}
+    """Extras a user has a use for, to the packages that are not here and those that are, with versions.
+
+    Those of the core; each package that joins; and of one that is complete, the extras it has a use for.
+    """
+    own = _packages_of([*USES, *CHECKS.names()])
+    for name in CHECKS.names():
+        if not _lacks(name, own):
+            try:
+                own |= _packages_of(list(CHECKS.get(name).uses))
+            except EmpatheiaError:  # told where it joins
+                continue
+    return own
+
+
+def _packages_of(extras: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+    found: dict[str, tuple[list[str], list[str]]] = {extra: ([], []) for extra in extras}
     for need in _needs():
         if need["extra"] in found and need["name"] != "empatheia":
             lacking, here = found[need["extra"]]
@@ -143,26 +151,6 @@ def _version(package: str) -> str:
         return ""
 
 
-def _models() -> Iterator[Check]:
-    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
-        return
-    yield _bundled()
-    yield _listener()
-    yield _second_look()
-    yield _more_models()
-
-
-def _bundled() -> Check:
-    default = bundled_root() / SMALL
-    if not default.is_dir():
-        return Check("bundled model", "missing", f"not at {default}", REINSTALL)
-    entry = describe_model(default, SMALL)
-    if entry.fault:
-        return Check("bundled model", "missing", entry.fault, REINSTALL)
-    facts = f"{entry.system}, {entry.megabytes:.1f} MB, {entry.licence}"
-    return Check("bundled model", "ok", f"{entry.title} ({facts})")
-
-
 def _listener() -> Check:
     entry = describe_model(find_model(LISTENER), LISTENER)
     if entry.fault:
@@ -172,74 +160,6 @@ def _listener() -> Check:
     except EmpatheiaError as error:
         return Check("listener", "missing", str(error), REINSTALL)
     return Check("listener", "ok", f"{entry.title} perceives ({entry.system}), a reflection answers")
-
-
-def _second_look() -> Check:
-    lacks = second_look_lacks()
-    if not lacks:
-        text = "a small language model reads what is felt a second time, where perception: joined asks for it"
-        return Check("second look", "ok", text)
-    text = f"{lacks}; with it, and perception: joined, the feeling is right more often"
-    fix = 'pip install "empatheia[gguf]"' if "gguf" in lacks else "empatheia models get second_look"
-    return Check("second look", "optional", text, fix)
-
-
-def _more_models() -> Check:
-    others = [entry for entry in known_models() if entry.origin != "bundled"]
-    places = sorted({str(Path(entry.folder).parent) for entry in others})
-    mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
-    return Check(
-        "more models",
-        "ok" if others else "optional",
-        f"{len(others)} in {' and '.join(places) or mirror or 'EMPATHEIA_MODELS (unset)'}",
-        "" if others or mirror else "empatheia models train understanding, or EMPATHEIA_MODELS=FOLDER of model folders",
-    )
-
-
-def _corpora() -> Iterator[Check]:
-    root = data_root()
-    if root is not None and not root.is_dir():
-        yield Check("EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora")
-    for name in CORPORA.names():
-        here = place_of(name)
-        if here is None:
-            yield Check(f"corpus {name}", "optional", "not here", _how_to_get(name))
-        else:
-            yield Check(f"corpus {name}", "ok", str(here.parent) if facts_of(name).file else "in the package")
-
-
-def _how_to_get(name: str) -> str:
-    """One corpus is fetched; of the others the command says what to do by hand."""
-    command = f"empatheia data get {name}"
-    return command if name == "empathetic_dialogues" else f"{command} says how"
-
-
-def _other_data() -> Iterator[Check]:
-    """What recipes read besides conversations."""
-    from empatheia_research.corpora import atomic
-
-    atomic_files = [file for files in atomic.SPLITS.values() for file in files]
-    for part, folder, files, use, get in (
-        (
-            "lexicon vader",
-            lexicons.FOLDER,
-            [lexicons.KNOWN["vader"]],
-            "EmpDG, Gao et al.'s eLex",
-            lexicons.GET["vader"],
-        ),
-        ("lexicon warriner", lexicons.FOLDER, [lexicons.KNOWN["warriner"]], "KEMP", lexicons.GET["warriner"]),
-        ("ATOMIC 2020", atomic.FOLDER, atomic_files, "CEM and IMAGINE at size cpu", atomic.GET),
-    ):
-        try:
-            yield Check(part, "ok", str(find_corpus_file(folder, files).parent))
-        except MissingResourceError:
-            yield Check(part, "optional", f"not here; read by {use}", f"EMPATHEIA_DATA/{folder}: from {get}")
-    groups = next((root / "20newsgroups" for root in corpus_roots() if (root / "20newsgroups").is_dir()), None)
-    remedy = f"EMPATHEIA_DATA/20newsgroups: from {labelled_texts.GET}"
-    if groups is not None:
-        yield Check("20 Newsgroups", "ok", str(groups))
-    else:
-        yield Check("20 Newsgroups", "optional", "not here; read by TopicPrepend", remedy)
 
 
 def _places() -> Iterator[Check]:

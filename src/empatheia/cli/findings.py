@@ -8,7 +8,7 @@ from typing import Any
 
 from empatheia.cli.output import LABEL_WIDTH, Line, Segment, marked_turn, shortened, visible
 from empatheia.files.result_table import side_of
-from empatheia.records.analysis import LEVELS, Analysis, Inference, TurnLabels
+from empatheia.records.analysis import LEVELS, Analysis, Inference, Labels, TurnAnalysis
 from empatheia.records.dialogue import Span, Turn, strongest
 from empatheia.taxonomy import MECHANISMS
 
@@ -51,56 +51,42 @@ def analysis_lines(analysis: Analysis, is_plain: bool | None = None) -> list[Lin
     """
     plain = not sys.stdout.isatty() if is_plain is None else is_plain
     turns = analysis.dialogue.turns
+    found = {one.turn: one for one in analysis.turns}
+    causes = [span for one in analysis.turns for span in one.causes]
     lines: list[Line] = []
     for index, turn in enumerate(turns):
-        spans = _apart([span for note in analysis.causes for span in note.spans if span.turn == index])
+        spans = _apart([span for span in causes if span.turn == index])
         lines.append([_label(turn.role), *marked_turn(turn, spans, plain)])
-        lines += _about(analysis, index, turns)
-    lines += [[_label("uncertain"), (visible(reason), "magenta")] for reason in analysis.uncertain]
-    unasked = [(part, why) for part, why in analysis.missing.items() if part in analysis.models]
+        lines += _about(found[index], turns) if index in found else ()
+    lines += [[_label("uncertain"), (visible(reason), "magenta")] for reason in analysis.unsure]
+    unasked = [(part, why) for part, why in analysis.missing.items() if part in analysis.by]
     lines += [[_label("nothing"), (f"{part}: {visible(why)}", "magenta")] for part, why in unasked]
     return lines
 
 
-def _about(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterable[Line]:
+def _about(one: TurnAnalysis, turns: Sequence[Turn]) -> Iterable[Line]:
     """Everything that was said of a turn, part by part."""
-    yield from _labels("feels", "bold", analysis.emotion, index)
-    yield from _sides(analysis.emotion, index)
-    yield from _labels("intent", "bold", analysis.intent, index)
-    yield from _causes(analysis, index, turns)
-    yield from _words(analysis, index, turns)
-    if shown := [m for m in analysis.mechanisms if m.turn == index]:
+    yield from _labels("feels", "bold", one.emotion)
+    if one.side is not None:
+        yield [_label("side"), (strongest(one.side.probabilities, 1), "bold")]
+    yield from _labels("intent", "bold", one.intent)
+    if (note := one.evidence) is not None:
+        causes = "; ".join(_cause(turn, note.spans, note.probabilities, turns) for turn in note.turns)
+        yield [_label("because"), (causes or "no cause found up to here", "yellow" if causes else "dim")]
+    if one.scores is not None:
+        words = [f"{visible(word.of(turns))} {word.score or 0.0:.2f}" for word in one.scores.top(TOP_WORDS)]
+        yield [_label("words"), (", ".join(words), "yellow")]
+    if shown := one.mechanisms:
         yield [_label("shows"), ("; ".join(_mechanism(m.name, m.level, m.rationales, turns) for m in shown), "green")]
-    if tails := [inference for inference in analysis.inferences if inference.turn == index and inference.tails]:
+    if tails := [inference for inference in one.inferences if inference.tails]:
         yield [_label("likely"), ("; ".join(map(_inference, tails)), "")]
-    yield from _labels("reply", "green", analysis.reaction, index)
+    yield from _labels("reply", "green", one.reaction)
 
 
-def _causes(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterator[Line]:
-    for note in analysis.causes:
-        if note.target == index:
-            told = "; ".join(_cause(turn, note.spans, note.probabilities, turns) for turn in note.turns)
-            yield [_label("because"), (told or "no cause found up to here", "yellow" if told else "dim")]
-
-
-def _words(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterator[Line]:
-    for scores in analysis.words:
-        if scores.turn == index:
-            words = [f"{visible(word.of(turns))} {word.score or 0.0:.2f}" for word in scores.top(TOP_WORDS)]
-            yield [_label("words"), (", ".join(words), "yellow")]
-
-
-def _labels(name: str, style: str, records: Sequence[TurnLabels], index: int) -> Iterator[Line]:
-    """A line for each distribution over labels that is of the turn."""
-    for labels in records:
-        if labels.turn == index:
-            yield [_label(name), (_told(labels), style)]
-
-
-def _sides(records: Sequence[TurnLabels], index: int) -> Iterator[Line]:
-    for labels in records:
-        if labels.turn == index and labels.sides:
-            yield [_label("side"), (strongest(labels.sides, 1), "bold")]
+def _labels(name: str, style: str, labels: Labels | None) -> Iterator[Line]:
+    """A line for a distribution over labels."""
+    if labels is not None:
+        yield [_label(name), (strongest(labels.probabilities, TOP_LABELS), style)]
 
 
 def table_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -134,11 +120,6 @@ def table_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _of(record: Mapping[str, Any], part: str, index: int, field: str = "turn") -> list[dict[str, Any]]:
     return [own for own in record.get(part, ()) if own[field] == index]
-
-
-def _told(labels: TurnLabels) -> str:
-    ranked = sorted(labels.probabilities.items(), key=lambda item: -item[1])[:TOP_LABELS]
-    return ", ".join(f"{name} {probability:.0%}" for name, probability in ranked)
 
 
 def _cause(turn: int, spans: Sequence[Span], chances: Sequence[float], turns: Sequence[Turn]) -> str:

@@ -11,7 +11,7 @@ from empatheia.cli.output import say
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
-    from empatheia.records.dialogue import Reply
+    from empatheia.records.reply import Reply
 
 WARNING = (
     "warning: care is off: nobody checks for danger, and whoever writes of wanting to die gets the model's own reply."

@@ -11,7 +11,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import IO, cast
 
 from empatheia.files.visible import json_line, visible, visible_lines
-from empatheia.records.dialogue import Reply, Span, Turn, Understanding
+from empatheia.records.analysis import Analysis, TurnAnalysis
+from empatheia.records.dialogue import Span, Turn
+from empatheia.records.reply import Reply
 
 Segment = tuple[str, str]  # text and its rich style
 Line = list[Segment]
@@ -70,45 +72,45 @@ def say(message: str) -> None:
     sys.stderr.flush()
 
 
-def understanding_lines(
-    understanding: Understanding, top: int = 5, is_plain: bool | None = None, last_turns: int | None = None
+def perceived_lines(
+    analysis: Analysis, top: int = 5, is_plain: bool | None = None, last_turns: int | None = None
 ) -> list[Line]:
     """The conversation with its cause words marked, the strongest emotions as bars, the causes, and doubts.
 
     Args:
-        understanding: What to show.
+        analysis: What to show.
         top: How many emotions.
         is_plain: Brackets and ASCII in place of styles; None = unless stdout is a terminal.
         last_turns: Repeat only so many turns of the conversation; None = all.
     """
     plain = not sys.stdout.isatty() if is_plain is None else is_plain
+    newest, turns = analysis.newest, analysis.dialogue.turns
     lines: list[Line] = []
-    first = 0 if last_turns is None else max(0, len(understanding.turns) - last_turns)
-    for index, turn in enumerate(understanding.turns[first:], first):
-        spans = [span for span in understanding.causes if span.turn == index]
+    first = 0 if last_turns is None else max(0, len(turns) - last_turns)
+    for index, turn in enumerate(turns[first:], first):
+        spans = [span for span in newest.causes if span.turn == index]
         lines.append([_label(turn.role), *marked_turn(turn, spans, plain)])
     if top:
-        lines += _feelings(understanding, top, plain)
-    for place, span in enumerate(understanding.causes[:5]):
+        lines += _feelings(newest, top, plain)
+    for place, span in enumerate(newest.causes[:5]):
         score = "" if span.score is None else f" ({span.score:.2f})"
-        text = shortened(visible(span.of(understanding.turns)), 100)
+        text = shortened(visible(span.of(turns)), 100)
         lines.append([_label("because" if place == 0 else ""), (text, "yellow"), (score, "dim")])
-    lines += [[_label("uncertain"), (reason, "magenta")] for reason in understanding.uncertain]
+    lines += [[_label("uncertain"), (reason, "magenta")] for reason in analysis.unsure]
     return lines
 
 
-def _feelings(understanding: Understanding, top: int, is_plain: bool) -> list[Line]:
+def _feelings(one: TurnAnalysis, top: int, is_plain: bool) -> list[Line]:
     """The strongest emotions as bars, or that none is named, and the stronger side."""
     lines: list[Line] = []
-    if understanding.names_emotion:
-        ranked = sorted(understanding.emotions.items(), key=lambda item: -item[1])[:top]
+    if one.emotion is not None:
+        ranked = sorted(one.emotions.items(), key=lambda item: -item[1])[:top]
         for place, (name, probability) in enumerate(ranked):
             lines.append([_label("feels" if place == 0 else ""), *_bar(name, probability, is_plain)])
     else:
         lines.append(labelled("feels", NO_EMOTION))
-    if understanding.sides:
-        side = max(understanding.sides, key=lambda name: understanding.sides[name])
-        lines.append([_label("side"), (f"{side:<13}", "bold"), (f"{understanding.sides[side]:.1%}", "")])
+    if one.side is not None:
+        lines.append([_label("side"), (f"{one.side.label:<13}", "bold"), (f"{one.sides[one.side.label]:.1%}", "")])
     return lines
 
 
@@ -118,22 +120,18 @@ def reply_lines(reply: Reply) -> list[Line]:
     return [[_label("listener"), (first, "bold green")], *([(line, "bold green")] for line in others)]
 
 
-def row_line(number: int, understanding: Understanding) -> Line:
+def row_line(number: int, analysis: Analysis) -> Line:
     """One row of a file: number, emotion, probability, last turn with its cause words marked."""
-    plain = not sys.stdout.isatty()
-    last = len(understanding.turns) - 1
-    spans = [span for span in understanding.causes if span.turn == last]
-    name = understanding.emotion
+    plain, newest = not sys.stdout.isatty(), analysis.newest
+    last = len(analysis.dialogue.turns) - 1
+    spans = [span for span in newest.causes if span.turn == last]
+    name = max(newest.emotions, key=lambda emotion: newest.emotions[emotion])
     return [
         (f"{number:>7}  ", "dim"),
         (f"{name:<12} ", "bold"),
-        (f"{understanding.emotions[name]:.2f}  ", ""),
-        *marked_turn(understanding.turns[last], spans, plain),
-        *(
-            [("  (uncertain: " + "; ".join(understanding.uncertain) + ")", "magenta")]
-            if understanding.uncertain
-            else []
-        ),
+        (f"{newest.emotions[name]:.2f}  ", ""),
+        *marked_turn(analysis.dialogue.turns[last], spans, plain),
+        *([("  (uncertain: " + "; ".join(analysis.unsure) + ")", "magenta")] if analysis.unsure else []),
     ]
 
 

@@ -11,10 +11,11 @@ from empatheia.cli.arguments import refuse_files
 from empatheia.cli.explaining import explanation_lines
 from empatheia.cli.guarding import tell_guesses
 from empatheia.cli.options import SessionOptions, Shown, WritingOptions, with_options
-from empatheia.cli.output import print_json, print_lines, reply_lines, say, show, understanding_lines
+from empatheia.cli.output import perceived_lines, print_json, print_lines, reply_lines, say, show
 from empatheia.cli.session import open_session
 from empatheia.errors import DataError
-from empatheia.records.dialogue import Dialogue, Reply
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 
 
 @with_options
@@ -85,8 +86,8 @@ def _print(reply: Reply, as_json: bool, requested: frozenset[str] | None, with_a
     elif requested is not None:
         print_lines([*explanation_lines(reply, requested), *reply_lines(reply)])
     elif with_analysis:
-        print_lines([*understanding_lines(reply.understanding), *reply_lines(reply)])
+        print_lines([*perceived_lines(reply.analysis), *reply_lines(reply)])
     else:
         show(reply.text)
-        if reply.understanding.uncertain:
-            say(f"uncertain: {'; '.join(reply.understanding.uncertain)}")
+        if reply.analysis.unsure:
+            say(f"uncertain: {'; '.join(reply.analysis.unsure)}")

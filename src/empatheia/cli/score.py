@@ -19,9 +19,11 @@ from empatheia.errors import ConfigError
 from empatheia.files.result_table import as_text
 from empatheia.metrics.bertscore import read_baseline
 from empatheia.registry import nearest
+from empatheia.replies.alignment import OUTPUTS, labels_of, title_of
 from empatheia.replies.reply_files import read_replies, read_texts
 from empatheia.replies.scoring import (
     N_RESAMPLES,
+    TOKEN_ENCODERS,
     Likeness,
     columns_of,
     compare_systems,
@@ -30,7 +32,6 @@ from empatheia.replies.scoring import (
     shared_signature,
 )
 from empatheia.resources.quiet import quiet_loading
-from empatheia_research.replies.alignment import OUTPUTS, labels_of, title_of
 
 if TYPE_CHECKING:
     from empatheia.metrics.profiles import Column
@@ -261,10 +262,8 @@ def _likeness(encoder: str | None, layer: int | None, baseline: Path | None) -> 
     if baseline is not None and layer is None:
         raise ConfigError("--bertscore-baseline has a line for each layer: name yours with --bertscore-layer.")
     known = None if baseline is None else read_baseline(baseline, int(layer or 0))
-    from empatheia_research.understanding.vectors.tokens import TokenEncoder
-
     with quiet_loading():
-        return Likeness(TokenEncoder.load(encoder, layer), known)
+        return Likeness(TOKEN_ENCODERS.get("bertscore").load(encoder, layer), known)
 
 
 def _record(

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from empatheia.care import Care
     from empatheia.listener import Conversation, Decoding, FocusedListener, Steering
     from empatheia.listener.protocol import AnyListener
-    from empatheia.records.dialogue import Dialogue, Reply
+    from empatheia.records.dialogue import Dialogue
+    from empatheia.records.reply import Reply
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def steer(
     command, _, value = line.partition(" ")
     value = value.strip()
     if command == "/why":
-        if conversation.last is None or conversation.last.explanation is None:
+        if conversation.last is None or not conversation.last.candidates:
             if conversation.dialogue.turns:
                 say("the last reply did not use five steps, so it cannot be explained; the next one will.")
             else:

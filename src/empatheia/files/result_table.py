@@ -22,7 +22,7 @@ def found_cells(record: Mapping[str, Any]) -> dict[str, Any]:
     """What was found, by name: the strongest emotion, its probability, the side, causes joined by ``|``, doubts.
 
     Args:
-        record: Of ``Understanding.to_dict``.
+        record: Of ``Analysis.to_dict``.
     """
     emotion = record["emotion"]
     named = {} if emotion is None else {"emotion": emotion, "probability": record["emotions"][emotion]}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from empatheia.errors import DataError
 from empatheia.records.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.registry import nearest
+from empatheia.text.readable import C1
 
 _ROLE_NAMES = (
     "speaker user human prompter seeker help-seeker help_seeker client patient customer",
@@ -30,9 +31,6 @@ LEFT_OUT = frozenset({"system", "developer", "tool", "function", "function_call"
 """Roles whose messages nobody said."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8});")
 _CONTROL = re.compile("[\x80-\x9f]")
-_UNDEFINED = {0x81, 0x85, 0x8D, 0x8F, 0x90, 0x9D}  # of windows-1252, and the one that ends lines
-C1 = {number: bytes([number]).decode("cp1252") for number in range(0x80, 0xA0) if number not in _UNDEFINED}
-"""Control characters that are characters of windows-1252 read as Latin-1, to these; for ``str.translate``."""
 _MOST_NAMED = 6
 
 

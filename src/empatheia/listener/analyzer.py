@@ -2,7 +2,8 @@
 
 >>> analyzer = Analyzer("emotion,words")  # doctest: +SKIP
 >>> analysis = analyzer.analyze("I lost my grandmother last week.")  # doctest: +SKIP
->>> analysis.emotion[0].label, [word.of(analysis.dialogue.turns) for word in analysis.words[0].top(1)]  # doctest: +SKIP
+>>> newest = analysis.newest  # doctest: +SKIP
+>>> newest.emotion.label, [word.of(analysis.dialogue.turns) for word in newest.scores.top(1)]  # doctest: +SKIP
 ('sad', ['grandmother'])
 """
 
@@ -24,7 +25,7 @@ from empatheia.listener.parts import (
     places_of,
     stand_in_reason,
 )
-from empatheia.records.analysis import PARTS, Analysis
+from empatheia.records.analysis import PARTS, Analysis, Labels, TurnAnalysis
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
 from empatheia.text.inputs import as_conversation, up_to
@@ -254,10 +255,11 @@ class Analyzer:
         return [
             Analysis(
                 dialogue=dialogue,
-                **{part: found[part][i] for part in names},
-                models=dict(names),
+                turns=_turns_of(len(dialogue.turns), {part: (names[part], found[part][i]) for part in names}),
+                by=dict(names),
                 missing={**missing, **_unasked(dialogue, names)},
-                uncertain=(*_doubts(dialogue), *notes),
+                unsure=(*_doubts(dialogue), *notes),
+                parts=self.parts,
             )
             for i, dialogue in enumerate(dialogues)
         ]
@@ -304,6 +306,29 @@ class Analyzer:
         for component in (*self._loaded.values(), self._reading):
             if isinstance(forget := getattr(component, "forget", None), Callable):
                 forget()
+
+
+def _turns_of(n: int, found: Mapping[str, tuple[str, Sequence[Any]]]) -> tuple[TurnAnalysis, ...]:
+    """What components say of a conversation of ``n`` turns, turn by turn.
+
+    Args:
+        n: Turns.
+        found: Part to the name of who answered and its records.
+    """
+    fields: list[dict[str, Any]] = [{} for _ in range(n)]
+    for part, (by, records) in found.items():
+        for one in records:
+            own = fields[one.target if part == "causes" else one.turn]
+            if part in ("mechanisms", "inferences"):
+                own[part] = (*own.get(part, ()), one)
+            elif part == "causes":
+                own |= {"evidence": one, "causes": one.spans}
+            elif part == "words":
+                own |= {"scores": one, "words": one.words}
+            else:
+                own[part] = Labels(one.probabilities, by)
+                own |= {"side": Labels(one.sides, by)} if part == "emotion" and one.sides else {}
+    return tuple(TurnAnalysis(turn, **own) for turn, own in enumerate(fields))
 
 
 class _Shares:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Unpack, overload
 
 from empatheia.care.checking import Care
@@ -14,7 +15,9 @@ from empatheia.listener.given import refuse
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import Input, Inputs
 from empatheia.listener.streaming import ReplyStream
-from empatheia.records.dialogue import Dialogue, Reply, Turn, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue, Turn
+from empatheia.records.reply import Reply
 from empatheia.registry import nearest
 from empatheia.resources.manifest import Manifest
 from empatheia.text.inputs import ReadyInput, prepare
@@ -44,18 +47,16 @@ class BatchListener(Listener, ABC):
         return self.manifest.name
 
     @overload
-    def analyze(
-        self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...
-    ) -> Understanding: ...
+    def analyze(self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...) -> Analysis: ...
 
     @overload
     def analyze(
         self, item: Inputs, batch_size: int = ..., progress: Callable[[int], None] | None = ...
-    ) -> list[Understanding]: ...
+    ) -> list[Analysis]: ...
 
     def analyze(
         self, item: Input | Inputs, batch_size: int = 1, progress: Callable[[int], None] | None = None
-    ) -> Understanding | list[Understanding]:
+    ) -> Analysis | list[Analysis]:
         """Says what the speaker feels and which words caused it.
 
         Args:
@@ -65,7 +66,7 @@ class BatchListener(Listener, ABC):
             progress: Called with the number of inputs just finished.
 
         Returns:
-            One understanding, or a list in the order of the inputs.
+            One analysis, or a list in the order of the inputs.
 
         Raises:
             DataError: An input is empty or ends with a listener turn; in a list, the message has its number.
@@ -78,7 +79,7 @@ class BatchListener(Listener, ABC):
             )
         if isinstance(item, str | Dialogue):
             return self._understood([prepare(item)], 1, progress)[0]
-        results: list[Understanding] = []
+        results: list[Analysis] = []
         for chunk in chunks(item):
             results += each_once(chunk, lambda new: self._understood(new, batch_size, progress), progress)
         return results
@@ -161,7 +162,7 @@ class BatchListener(Listener, ABC):
 
     def _understood(
         self, inputs: Sequence[ReadyInput], batch_size: int, progress: Callable[[int], None] | None
-    ) -> list[Understanding]:
+    ) -> list[Analysis]:
         return self.reader.understand(self.reader.encode(inputs), max(1, batch_size), progress)
 
     @abstractmethod
@@ -199,9 +200,9 @@ def decoding_of(decoding: Decoding | None, settings: DecodingFields) -> Decoding
 
 def each_once(
     inputs: Sequence[ReadyInput],
-    read: Callable[[list[ReadyInput]], list[Understanding]],
+    read: Callable[[list[ReadyInput]], list[Analysis]],
     progress: Callable[[int], None] | None = None,
-) -> list[Understanding]:
+) -> list[Analysis]:
     """What is read of inputs, in order; of several with the same turns only the first is read.
 
     Args:
@@ -215,7 +216,14 @@ def each_once(
     if progress is not None and len(first) < len(inputs):
         progress(len(inputs) - len(first))
     found = dict(zip(first, read(list(first.values())), strict=True))
-    return [found[ready.turns] for ready in inputs]
+    return [_of(found[ready.turns], ready) for ready in inputs]
+
+
+def _of(analysis: Analysis, ready: ReadyInput) -> Analysis:
+    """The analysis of a conversation with the same turns as one of this."""
+    if analysis.dialogue.id == ready.example.dialogue_id:
+        return analysis
+    return replace(analysis, dialogue=Dialogue(ready.example.dialogue_id, ready.turns))
 
 
 def chunks(items: Inputs) -> Iterator[list[ReadyInput]]:

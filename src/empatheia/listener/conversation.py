@@ -7,7 +7,9 @@ from typing import Protocol
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
-from empatheia.records.dialogue import Dialogue, Reply, Turn, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue, Turn
+from empatheia.records.reply import Reply
 from empatheia.voices.decoding import Decoding
 
 
@@ -84,9 +86,9 @@ class ConversationStream:
         self._stream = stream
 
     @property
-    def understanding(self) -> Understanding:
+    def analysis(self) -> Analysis:
         """What was perceived; there before the first word."""
-        return self._stream.understanding
+        return self._stream.analysis
 
     @property
     def reply(self) -> Reply | None:

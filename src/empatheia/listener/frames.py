@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 
 from empatheia.errors import DataError, InputTypeError
 from empatheia.files.result_table import beside, found_cells
-from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.registry import nearest
 
 FOUND = ("emotion", "probability", "side", "causes", "uncertain", "error")
 """Columns of what is understood, as in ``analyze --out NAME.csv``; ``causes`` joined by ``|``."""
 ANSWERED = ("reply", *FOUND)
-Found = TypeVar("Found", Understanding, Reply)
+Found = TypeVar("Found", Analysis, Reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,10 @@ def frame_of(item: Any, column: str | None) -> Frame | None:
     return Frame(item, list(item[column]))
 
 
-def row_of(found: Understanding | Reply) -> dict[str, object]:
+def row_of(found: Analysis | Reply) -> dict[str, object]:
     """What was found as cells of :data:`ANSWERED`."""
     if isinstance(found, Reply):
-        return {"reply": found.text, **found_cells(found.understanding.to_dict())}
+        return {"reply": found.text, **found_cells(found.analysis.to_dict())}
     return found_cells(found.to_dict())
 
 

@@ -19,12 +19,13 @@ from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import AnyListener, Input, Inputs
 from empatheia.listener.streaming import ReplyStream, Write
-from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.registry import Registry
 from empatheia.resources.catalogue import LISTENER
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Prices, Usage
 from empatheia.resources.manifest import FORMAT, Manifest
-from empatheia.taxonomy import EMOTIONS
 from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown
 from empatheia.text.uncertainty import doubts
@@ -65,10 +66,10 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What a reply takes: the prompt, and what was understood."""
+    """What a reply takes: the prompt, and what was perceived."""
 
     prompt: Prompt
-    understanding: Understanding
+    analysis: Analysis
 
 
 class _Prompts:
@@ -234,7 +235,7 @@ class LanguageListener(BatchListener):
         (one,) = self._questions([prepare(item)])
         facts: dict[str, Any] = {}
         write = self.answers.texts(one.prompt, decoding, facts)
-        return ReplyStream(one.understanding, write, lambda text: self._reply(text, facts, one, decoding))
+        return ReplyStream(one.analysis, write, lambda text: self._reply(text, facts, one, decoding))
 
     def as_voice(self, shown: Sequence[str] | None = None) -> Voice:
         """See :class:`~empatheia.listener.Listener`; shown what it was tuned with, else everything but the side."""
@@ -257,24 +258,23 @@ class LanguageListener(BatchListener):
             records = self._reaction.annotate([Dialogue(str(i), r.example.context) for i, r in enumerate(inputs)])
             intents = [rows[-1].label if rows else "" for rows in records]
         return [
-            _Question(Prompt(ready.example, self._hints(understanding, intent)), understanding)
-            for ready, understanding, intent in zip(inputs, found, intents, strict=True)
+            _Question(Prompt(ready.example, self._hints(analysis, intent)), analysis)
+            for ready, analysis, intent in zip(inputs, found, intents, strict=True)
         ]
 
-    def _hints(self, understanding: Understanding, intent: str) -> Hints:
+    def _hints(self, analysis: Analysis, intent: str) -> Hints:
+        newest = analysis.newest
         return Hints(
-            emotion=understanding.emotion if "emotion" in self.shown else "",
-            causes=cause_texts(understanding.causes, understanding.turns) if "causes" in self.shown else (),
+            emotion=newest.emotion.label if "emotion" in self.shown and newest.emotion is not None else "",
+            causes=cause_texts(newest.causes, analysis.dialogue.turns) if "causes" in self.shown else (),
             intent=intent,
-            side=max(understanding.sides, key=lambda s: understanding.sides[s])
-            if "side" in self.shown and understanding.sides
-            else "",
+            side=newest.side.label if "side" in self.shown and newest.side is not None else "",
         )
 
     def _reply(self, text: str, facts: Mapping[str, Any], one: _Question, decoding: Decoding) -> Reply:
         used = {**self._used(decoding), "prompt": self.answers.wording.fingerprint}
         used |= {"shown": one.prompt.hints.to_dict()} if self.shown else {}
-        return Reply(text, one.understanding, self.name, {**used, **facts})
+        return Reply(text, one.analysis, self.name, {**used, **facts})
 
     def _used(self, decoding: Decoding) -> dict[str, Any]:
         """The settings that had a say: ``top_k`` is no field of endpoints; ``request={"top_k": ...}`` where it is."""
@@ -304,13 +304,7 @@ def check_label(decoding: Decoding, name: str) -> None:
         )
 
 
-def _unanalysed(ready: ReadyInput, name: str) -> Understanding:
+def _unanalysed(ready: ReadyInput, name: str) -> Analysis:
     text = " ".join(turn.text for turn in ready.example.context)
-    return Understanding(
-        emotions=dict.fromkeys(EMOTIONS, 1 / len(EMOTIONS)),
-        causes=(),
-        words=(),
-        turns=ready.turns,
-        uncertain=tuple(dict.fromkeys((*ready.doubts, *doubts(text, None), NOTHING_ANALYSED))),
-        model=name,
-    )
+    unsure = tuple(dict.fromkeys((*ready.doubts, *doubts(text, None), NOTHING_ANALYSED)))
+    return Analysis(Dialogue(ready.example.dialogue_id, ready.turns), by={"listener": name}, unsure=unsure)

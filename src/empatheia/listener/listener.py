@@ -1,7 +1,7 @@
 """The :class:`Listener`: what every listener is, and how one is loaded; :func:`analyze` and :func:`respond`.
 
 >>> listener = Listener.load()  # doctest: +SKIP
->>> listener.analyze("I lost my grandmother last week.").emotion  # doctest: +SKIP
+>>> listener.analyze("I lost my grandmother last week.").newest.emotion.label  # doctest: +SKIP
 'sad'
 """
 
@@ -19,7 +19,8 @@ from empatheia.listener.given import given
 from empatheia.listener.progress import Told, told
 from empatheia.listener.protocol import AnyListener, Input
 from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
-from empatheia.records.dialogue import Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.reply import Reply
 from empatheia.registry import Registry
 from empatheia.resources.catalogue import DEFAULT, LISTENER, find_model
 from empatheia.resources.manifest import read_manifest
@@ -101,7 +102,7 @@ def analyze(
     target: int | None = ...,
     batch_size: int = ...,
     progress: Told | bool = ...,
-) -> Understanding: ...
+) -> Analysis: ...
 
 
 @overload
@@ -112,7 +113,7 @@ def analyze(
     target: int | None = ...,
     batch_size: int = ...,
     progress: Told | bool = ...,
-) -> list[Understanding]: ...
+) -> list[Analysis]: ...
 
 
 @overload
@@ -147,7 +148,7 @@ def analyze(
         progress: True = a bar on stderr; or what is called with the number of inputs just finished.
 
     Returns:
-        One understanding; a list of them; or the same frame, its index kept, with the columns ``emotion``,
+        One analysis; a list of them; or the same frame, its index kept, with the columns ``emotion``,
         ``probability``, ``side``, ``causes``, ``uncertain`` and ``error``: see :meth:`Frame.answered
         <empatheia.listener.frames.Frame.answered>`.
 
@@ -170,9 +171,7 @@ def analyze(
     return listener.analyze(read)
 
 
-def _all_analyzed(
-    listener: Listener, items: Sequence[Input], batch_size: int, progress: Told | bool
-) -> list[Understanding]:
+def _all_analyzed(listener: Listener, items: Sequence[Input], batch_size: int, progress: Told | bool) -> list[Analysis]:
     with told(progress, len(items)) as advance:
         return listener.analyze(items, batch_size=batch_size, progress=advance)
 
@@ -243,7 +242,7 @@ def respond(
             False = none, which the reply's ``care`` says.
         decoding: How the reply is chosen.
         steering: What the caller decides; a model is then the voice of a listener of five steps, as in ``--focus``.
-        explain: Give every reply its explanation; likewise.
+        explain: Give every reply its candidates; likewise.
         **settings: Fields of ``decoding`` and ``steering`` in their place.
 
     Returns:

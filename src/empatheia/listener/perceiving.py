@@ -1,7 +1,7 @@
 """The :class:`PerceivingListener`: perception by one model, answered by the default listener.
 
 >>> listener = Listener.load("listener")  # doctest: +SKIP
->>> listener.analyze("I finally passed my driving test after three tries!").emotion  # doctest: +SKIP
+>>> listener.analyze("I finally passed my driving test after three tries!").newest.emotion.label  # doctest: +SKIP
 'proud'
 """
 
@@ -21,7 +21,9 @@ from empatheia.listener.protocol import Input
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.streaming import ReplyStream, whole_reply
 from empatheia.perceive.affect import Affect, Perceiving, named
-from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.analysis import Analysis, Labels, TurnAnalysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.resources.catalogue import LISTENER, find_model
 from empatheia.resources.manifest import Manifest, read_manifest
 from empatheia.taxonomy import SIDES
@@ -55,27 +57,31 @@ class _Reads:
 
     def understand(
         self, inputs: Sequence[ReadyInput], batch_size: int, progress: Callable[[int], None] | None = None
-    ) -> list[Understanding]:
+    ) -> list[Analysis]:
         """What is felt, its side and why; at most ``batch_size`` are read together."""
         found: list[Affect] = []
         for start in range(0, len(inputs), batch_size):
             part = [ready.example.context for ready in inputs[start : start + batch_size]]
             found += self.affect.read(part, progress)
-        return [self._understanding(ready, one) for ready, one in zip(inputs, found, strict=True)]
+        return [self._analysis(ready, one) for ready, one in zip(inputs, found, strict=True)]
 
-    def _understanding(self, ready: ReadyInput, found: Affect) -> Understanding:
+    def _analysis(self, ready: ReadyInput, found: Affect) -> Analysis:
         give_way()
         text = " ".join(turn.text for turn in ready.example.context)
         reasons = [*ready.doubts, *unread(ready.n_skipped + found.first_turn, ready.shift, ready.turns)]
         reasons += [_CUT] if found.is_cut else []
-        return Understanding(
-            named(found.emotions),
+        newest = TurnAnalysis(
+            len(ready.turns) - 1,
+            Labels(named(found.emotions), self.name),
+            Labels(dict(zip(SIDES, map(float, found.sides), strict=True)), self.name),
             tuple(ready.located(span) for span in found.causes),
             tuple(ready.located(span) for span in found.words),
-            ready.turns,
-            tuple(dict.fromkeys((*reasons, *doubts(text)))),
-            self.name,
-            dict(zip(SIDES, map(float, found.sides), strict=True)),
+        )
+        return Analysis(
+            Dialogue(ready.example.dialogue_id, ready.turns),
+            (newest,),
+            by=dict.fromkeys(("emotion", "causes", "words"), self.name),
+            unsure=tuple(dict.fromkeys((*reasons, *doubts(text)))),
         )
 
 

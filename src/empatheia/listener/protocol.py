@@ -9,7 +9,9 @@ from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.progress import Told
-from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.resources.manifest import Manifest
 from empatheia.voices.decoding import Decoding
 
@@ -32,15 +34,13 @@ class AnyListener(Protocol):
         ...
 
     @overload
-    def analyze(self, item: Input, batch_size: int = ..., progress: Told = ...) -> Understanding: ...
+    def analyze(self, item: Input, batch_size: int = ..., progress: Told = ...) -> Analysis: ...
 
     @overload
-    def analyze(self, item: Inputs, batch_size: int = ..., progress: Told = ...) -> list[Understanding]: ...
+    def analyze(self, item: Inputs, batch_size: int = ..., progress: Told = ...) -> list[Analysis]: ...
 
-    def analyze(
-        self, item: Input | Inputs, batch_size: int = 1, progress: Told = None
-    ) -> Understanding | list[Understanding]:
-        """What the speaker feels and which words caused it; one understanding, or a list in the order of the inputs."""
+    def analyze(self, item: Input | Inputs, batch_size: int = 1, progress: Told = None) -> Analysis | list[Analysis]:
+        """What the speaker feels and which words caused it; one analysis, or a list in the order of the inputs."""
         ...
 
     @overload

@@ -14,10 +14,11 @@ from typing import Any, Generic, Protocol
 from empatheia.analysis.component import Kind
 from empatheia.analysis.questions import WordAnswer, WordQuestion, record
 from empatheia.listener.listener import Listener
-from empatheia.records.analysis import TurnLabels, WordScores
-from empatheia.records.dialogue import CauseAnnotation, Dialogue, Turn, Understanding
+from empatheia.records.analysis import Analysis, TurnLabels, WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Turn
 from empatheia.resources.catalogue import LISTENER
 from empatheia.resources.manifest import Manifest
+from empatheia.taxonomy import EMOTIONS
 
 
 class Reasoner(Protocol):
@@ -33,7 +34,7 @@ class Reasoner(Protocol):
         """Of its folder."""
         ...
 
-    def analyze(self, item: Sequence[str | Dialogue], batch_size: int = 1) -> list[Understanding]:
+    def analyze(self, item: Sequence[str | Dialogue], batch_size: int = 1) -> list[Analysis]:
         """What the speakers feel and why, in the order of the conversations."""
         ...
 
@@ -53,7 +54,7 @@ class ReasonerReading:
 
     def __init__(self, listener: Reasoner) -> None:
         self.listener = listener
-        self._known: dict[tuple[Turn, ...], dict[int, Understanding]] = {}
+        self._known: dict[tuple[Turn, ...], dict[int, Analysis]] = {}
 
     @classmethod
     def load(cls, folder: str | Path | None = None, device: str = "cpu") -> ReasonerReading:
@@ -64,13 +65,13 @@ class ReasonerReading:
         """Drops what was read."""
         self._known = {}  # a new one: another thread may be reading the old one
 
-    def read(self, dialogues: Sequence[Dialogue], batch_size: int = 1) -> list[dict[int, Understanding]]:
+    def read(self, dialogues: Sequence[Dialogue], batch_size: int = 1) -> list[dict[int, Analysis]]:
         """For each conversation: index of a speaker turn to what was understood up to it."""
         known = self._known
         new = {d.turns: d for d in dialogues if d.turns not in known}
         places = [(key, i) for key in new for i, turn in enumerate(key) if turn.role == "speaker"]
         prefixes = [Dialogue("", key[: i + 1]) for key, i in places]
-        rows: dict[tuple[Turn, ...], dict[int, Understanding]] = {key: {} for key in new}
+        rows: dict[tuple[Turn, ...], dict[int, Analysis]] = {key: {} for key in new}
         for (key, i), found in zip(places, self.listener.analyze(prefixes, batch_size=batch_size), strict=True):
             rows[key][i] = found
         known |= rows
@@ -102,7 +103,7 @@ class _FromReasoner(ABC, Generic[Kind]):
         return out
 
     @abstractmethod
-    def record(self, turn: int, found: Understanding) -> Kind:
+    def record(self, turn: int, found: Analysis) -> Kind:
         """The part's record of one turn."""
 
 
@@ -111,9 +112,9 @@ class EmotionByReasoner(_FromReasoner[TurnLabels]):
 
     part = "emotion"
 
-    def record(self, turn: int, found: Understanding) -> TurnLabels:
+    def record(self, turn: int, found: Analysis) -> TurnLabels:
         """The 32 emotions, calibrated as the model's manifest says, and the side where the model says it."""
-        return TurnLabels(turn, dict(found.emotions), dict(found.sides))
+        return TurnLabels(turn, dict(found.newest.emotions), dict(found.newest.sides))
 
 
 class CausesByReasoner(_FromReasoner[CauseAnnotation]):
@@ -121,11 +122,12 @@ class CausesByReasoner(_FromReasoner[CauseAnnotation]):
 
     part = "causes"
 
-    def record(self, turn: int, found: Understanding) -> CauseAnnotation:
+    def record(self, turn: int, found: Analysis) -> CauseAnnotation:
         """As the listener marks them, best first."""
-        turns = tuple(sorted({span.turn for span in found.causes}))
-        emotion = found.emotion if found.names_emotion else None
-        return CauseAnnotation("", turn, turns, found.causes, self.name, emotion=emotion)
+        newest = found.newest
+        turns = tuple(sorted({span.turn for span in newest.causes}))
+        emotion = None if newest.emotion is None else newest.emotion.label
+        return CauseAnnotation("", turn, turns, newest.causes, self.name, emotion=emotion)
 
 
 class WordsByReasoner(_FromReasoner[WordScores]):
@@ -133,14 +135,17 @@ class WordsByReasoner(_FromReasoner[WordScores]):
 
     part = "words"
 
-    def record(self, turn: int, found: Understanding) -> WordScores:
+    def record(self, turn: int, found: Analysis) -> WordScores:
         """The turn's own words in the protocol of all word scorers: stop words are left out, the others share 1.
 
         Words of earlier turns belong to those turns' records.
         """
-        own = [span for span in found.words if span.turn == turn]
-        question = WordQuestion(found.turns[turn].text, found.emotion, tuple((span.start, span.end) for span in own))
-        return record(turn, question, WordAnswer(found.emotion, tuple(span.score or 0.0 for span in own)))
+        own = [span for span in found.newest.words if span.turn == turn]
+        emotion = found.newest.emotion
+        label = EMOTIONS[0] if emotion is None else emotion.label
+        text = found.dialogue.turns[turn].text
+        question = WordQuestion(text, label, tuple((span.start, span.end) for span in own))
+        return record(turn, question, WordAnswer(label, tuple(span.score or 0.0 for span in own)))
 
 
 BY_REASONER = {"emotion": EmotionByReasoner, "causes": CausesByReasoner, "words": WordsByReasoner}

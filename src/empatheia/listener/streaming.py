@@ -7,7 +7,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import cast
 
-from empatheia.records.dialogue import Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.reply import Reply
 
 Write = Callable[[threading.Event], Iterator[str]]
 """Gives the pieces of a text; stops soon after the event is set."""
@@ -17,13 +18,13 @@ class ReplyStream:
     """Iterate for pieces of text; :attr:`reply` is there when they end.
 
     Args:
-        understanding: What was perceived; known before the first word.
+        analysis: What was perceived; known before the first word.
         write: Gives the pieces; told by an event that the reader has left.
         finish: The whole text to a reply.
     """
 
-    def __init__(self, understanding: Understanding, write: Write, finish: Callable[[str], Reply]) -> None:
-        self.understanding = understanding
+    def __init__(self, analysis: Analysis, write: Write, finish: Callable[[str], Reply]) -> None:
+        self.analysis = analysis
         self.reply: Reply | None = None
         self._write = write
         self._finish = finish
@@ -46,4 +47,4 @@ class ReplyStream:
 
 def whole_reply(reply: Reply) -> ReplyStream:
     """A reply that is there already, as a stream of one piece."""
-    return ReplyStream(reply.understanding, lambda _: iter([reply.text] if reply.text else []), lambda _: reply)
+    return ReplyStream(reply.analysis, lambda _: iter([reply.text] if reply.text else []), lambda _: reply)

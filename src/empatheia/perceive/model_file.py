@@ -140,6 +140,12 @@ def _is_probe(value: Any) -> bool:
     return isinstance(value, list) and len(value) == len(EMOTIONS) + len(SIDES) and all(map(_is_share, value))
 
 
+def _sha256(path: Path) -> str:
+    """Read in pieces: ONNX Runtime reads the file itself, and nobody needs it in memory twice."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def _runtime() -> Any:
     try:
         import onnxruntime
@@ -165,10 +171,10 @@ class PerceptionFile:
         path = folder / GRAPH
         try:
             size = path.stat().st_size
-            data = path.read_bytes() if size <= MOST_BYTES else b""
+            checksum = _sha256(path) if size <= MOST_BYTES else ""
         except OSError as problem:
             raise CheckpointError(f"cannot read {path}: {problem.strerror}. {_REMEDY}") from None
-        if hashlib.sha256(data).hexdigest() != self.facts.sha256:
+        if checksum != self.facts.sha256:
             raise CheckpointError(
                 f"{path} ({size:,} bytes) is not the file that {FACTS} describes: it is damaged or another. {_REMEDY}"
             )
@@ -178,7 +184,7 @@ class PerceptionFile:
         options.log_severity_level = 4  # what is wrong is raised
         options.enable_cpu_mem_arena = False
         try:
-            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as problem:  # the library's own errors share no public base
             raise CheckpointError(f"ONNX Runtime cannot open {path}: {str(problem)[:200]}. {_REMEDY}") from None
         self._check_form(path)

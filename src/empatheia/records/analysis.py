@@ -24,11 +24,18 @@ from empatheia.records.dialogue import (
     strongest,
     turn_dicts,
 )
+from empatheia.taxonomy import EMOTIONS
 
 PARTS: tuple[str, ...] = ("emotion", "intent", "causes", "words", "mechanisms", "inferences", "reaction")
 """The questions a conversation can be asked, in the order of the five steps (perceive ... react)."""
+GIVEN = "given"
+"""In the place of who found something: the caller said so."""
+FROM_SIDE = "side"
+"""Likewise: it follows from the side of what is felt."""
 LEVELS = ("none", "weak", "strong")
 """What the levels of a :class:`Mechanism` are called."""
+EVEN: Mapping[str, float] = dict.fromkeys(EMOTIONS, 1 / len(EMOTIONS))
+"""Probability of each emotion where nothing is known."""
 _SHOWN = 80  # characters of a turn where a record is shown
 
 
@@ -116,112 +123,198 @@ class Inference:
 
 
 @dataclass(frozen=True, slots=True)
+class Labels:
+    """A distribution over labels.
+
+    Attributes:
+        probabilities: Label to probability; sums to 1.
+        by: Name of the model that says so; ``given`` = the caller does.
+    """
+
+    probabilities: Mapping[str, float]
+    by: str = ""
+
+    def __repr__(self) -> str:
+        return f"Labels({strongest(self.probabilities)})"
+
+    @property
+    def label(self) -> str:
+        """The most probable label."""
+        return max(self.probabilities, key=lambda name: self.probabilities[name])
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAnalysis:
+    """What is said of one turn; what was not asked, or has no answer, is None or empty.
+
+    Attributes:
+        turn: 0-based index of the turn.
+        emotion: Over the 32 emotions; with memory, the posterior.
+        side: Over pleasant, unpleasant and mixed.
+        causes: What caused the emotion: spans in this turn or in earlier ones, best first.
+        words: Words of the speaker with their score, in reading order.
+        evidence: The causes as RECCON has them: causal turns with their probabilities.
+        scores: The words as scorers without word labels rank them, with the emotion they explain.
+        intent: What the turn expresses or intends, over the 41 emotions and intents.
+        mechanisms: How empathic a listener's turn is.
+        inferences: What else is plausibly true, one a relation asked for, with tails or the reason why there are none.
+        reaction: What the reply to it should express or do, over the 41.
+    """
+
+    turn: int
+    emotion: Labels | None = None
+    side: Labels | None = None
+    causes: tuple[Span, ...] = ()
+    words: tuple[Span, ...] = ()
+    evidence: CauseAnnotation | None = None
+    scores: WordScores | None = None
+    intent: Labels | None = None
+    mechanisms: tuple[Mechanism, ...] = ()
+    inferences: tuple[Inference, ...] = ()
+    reaction: Labels | None = None
+
+    @property
+    def emotions(self) -> Mapping[str, float]:
+        """Probability of each of the 32, in taxonomy order; all equal where none is named."""
+        return EVEN if self.emotion is None else self.emotion.probabilities
+
+    @property
+    def sides(self) -> Mapping[str, float]:
+        """Probability of each side; empty where nothing says."""
+        return {} if self.side is None else self.side.probabilities
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
-    """Everything asked about one conversation.
+    """Everything that was found in one conversation.
 
     Attributes:
         dialogue: The conversation the turn indices and offsets point into.
-        emotion: One distribution over the 32 emotions a speaker turn.
-        intent: One distribution over the 41 emotions and intents a turn.
-        causes: One annotation (turns, spans, probabilities) an emotional turn.
-        words: One set of word scores a speaker turn.
-        mechanisms: Three records a listener turn that answers a speaker turn.
-        inferences: Records a speaker turn, one a relation asked for, with tails or the reason why there are none.
-        reaction: One distribution over the 41 labels for the reply that should come next.
-        models: Part to the name of the model or provider that answered.
-        missing: Part that was asked for to the reason why there is no answer and what to do.
-        uncertain: Reasons to distrust the answer; empty if none.
+        turns: What was asked of its turns, in order: of the newest one, or of all.
+        targets: Words of the newest speaker turn that the reply should be about, best first.
+        prior: Probability of each emotion that earlier turns left behind; empty if nothing is carried.
+        by: Part (:data:`PARTS`) or ``targets`` to the name of the model or provider that answered; ``given`` = the
+            caller; ``listener`` to who is asked for the whole, where that is another.
+        missing: Part or step that has no answer to the reason and what to do.
+        unsure: Reasons to distrust the answer; empty if none.
+        parts: That an analyzer was asked for, of all turns; empty = what a listener perceives at the newest turn.
     """
 
     dialogue: Dialogue
-    emotion: tuple[TurnLabels, ...] = ()
-    intent: tuple[TurnLabels, ...] = ()
-    causes: tuple[CauseAnnotation, ...] = ()
-    words: tuple[WordScores, ...] = ()
-    mechanisms: tuple[Mechanism, ...] = ()
-    inferences: tuple[Inference, ...] = ()
-    reaction: tuple[TurnLabels, ...] = ()
-    models: Mapping[str, str] = field(default_factory=dict)
+    turns: tuple[TurnAnalysis, ...] = ()
+    targets: tuple[Span, ...] = ()
+    prior: Mapping[str, float] = field(default_factory=dict)
+    by: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
-    uncertain: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    @property
+    def is_felt(self) -> bool:
+        """Whether an emotion is named at the newest turn."""
+        return self.newest.emotion is not None
+
+    @property
+    def newest(self) -> TurnAnalysis:
+        """Of the newest speaker turn that was asked about; without any, of the newest turn."""
+        said = self.dialogue.turns
+        last = self.turns[-1] if self.turns else TurnAnalysis(max(0, len(said) - 1))
+        return next((one for one in reversed(self.turns) if said[one.turn].role == "speaker"), last)
 
     def __repr__(self) -> str:
         turns = self.dialogue.turns
-        told = [f"{name}: {text}" for name, text in self._told(len(turns) - 1)]
+        shown = [f"{name}: {text}" for one in self.turns[-1:] for name, text in _shown(one, turns)]
         said = f"{turns[-1].text[:_SHOWN]!r}" if turns else "no turn"
         more = [f"{len(turns)} turns, the last"] if len(turns) > 1 else []
         without = [f"without {', '.join(self.missing)}"] if self.missing else []
-        return f"Analysis({'; '.join([' '.join([*more, said]), *told, *without])})"
+        without += [f"uncertain: {'; '.join(self.unsure)}"] if self.unsure else []
+        return f"Analysis({'; '.join([' '.join([*more, said]), *shown, *without])})"
 
     def _repr_html_(self) -> str:
         """A notebook's view: turn by turn with the causes marked, then what is doubtful or was not answered."""
-        spans = [span for note in self.causes for span in note.spans]
+        return html_table(self.html_rows())
+
+    def html_rows(self) -> list[tuple[str, str]]:
+        """Rows of that view: a name, and HTML."""
+        spans = [span for one in self.turns for span in one.causes]
+        found = {one.turn: one for one in self.turns}
         rows = []
         for index, turn in enumerate(self.dialogue.turns):
             rows.append((turn.role, marked_html(turn.text, index, spans)))
-            rows += [(name, escape(text)) for name, text in self._told(index)]
-        rows += [("uncertain", escape("; ".join(self.uncertain)))] if self.uncertain else []
+            if index in found:
+                rows += [(name, escape(text)) for name, text in _shown(found[index], self.dialogue.turns)]
+        rows += [("uncertain", escape("; ".join(self.unsure)))] if self.unsure else []
         rows += [("without", escape(", ".join(self.missing)))] if self.missing else []
-        return html_table(rows)
-
-    def _told(self, index: int) -> Iterator[tuple[str, str]]:
-        """What was found in a turn, in words: a name, and a text."""
-        turns = self.dialogue.turns
-        yield from self._labels("feels", self.emotion, index)
-        yield from self._labels("intent", self.intent, index)
-        causes = [note.turns for note in self.causes if note.target == index]
-        yield from (("because of", ", ".join(f"turn {i + 1}" for i in own) or "nothing found") for own in causes)
-        words = [scores.top(3) for scores in self.words if scores.turn == index]
-        yield from (("words", ", ".join(word.of(turns) for word in own)) for own in words)
-        shown = [f"{own.name} {LEVELS[own.level]}" for own in self.mechanisms if own.turn == index]
-        yield from [("shows", ", ".join(shown))][: len(shown)]
-        yield from self._likely(index)
-        yield from self._labels("reply", self.reaction, index)
-
-    @staticmethod
-    def _labels(name: str, records: Sequence[TurnLabels], index: int) -> Iterator[tuple[str, str]]:
-        yield from ((name, strongest(own.probabilities)) for own in records if own.turn == index)
-
-    def _likely(self, index: int) -> Iterator[tuple[str, str]]:
-        tails = [
-            f"{own.relation} {', '.join(own.tails[:2])}" for own in self.inferences if own.turn == index and own.tails
-        ]
-        if tails:
-            yield "likely", "; ".join(tails)
+        return rows
 
     def about(self, turn: int) -> Analysis:
-        """The same with the records of one turn alone.
+        """The same with what is said of one turn alone.
 
         Args:
             turn: Its index.
         """
-        found = {part: getattr(self, part) for part in PARTS}
-        kept = {part: tuple(one for one in own if _turn_of(one) == turn) for part, own in found.items()}
-        return replace(self, **kept)
+        return replace(self, turns=tuple(one for one in self.turns if one.turn == turn))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready data: only the parts that were asked for, every span with its text."""
+        """Plain JSON-ready data: the parts that were asked for, or the newest turn; every span with its text."""
         turns = self.dialogue.turns
-        out: dict[str, Any] = {
-            "id": self.dialogue.id,
-            "turns": turn_dicts(turns),
-        }
-        for part, as_dict in _AS_DICT.items():
-            if part in self.models:
-                out[part] = [as_dict(record, turns) for record in getattr(self, part)]
-        out["models"] = dict(self.models)
+        if not self.parts:
+            return newest_dict(self)
+        out: dict[str, Any] = {"id": self.dialogue.id, "turns": turn_dicts(turns)}
+        for part, dicts_of in _DICTS.items():
+            if part in self.by:
+                out[part] = [record for one in self.turns for record in dicts_of(one, turns)]
+        out["models"] = dict(self.by)
         out["missing"] = dict(self.missing)
-        out["uncertain"] = list(self.uncertain)
+        out["uncertain"] = list(self.unsure)
         return out
 
 
-def _turn_of(record: TurnLabels | CauseAnnotation | WordScores | Mechanism | Inference) -> int:
-    return record.target if isinstance(record, CauseAnnotation) else record.turn
+def newest_dict(analysis: Analysis) -> dict[str, Any]:
+    """What is felt at the newest turn, and why, as plain JSON-ready data; ``emotion`` is null if none is named."""
+    newest, turns = analysis.newest, analysis.dialogue.turns
+    return {
+        "emotion": None if newest.emotion is None else newest.emotion.label,
+        "emotions": dict(newest.emotions),
+        **({"sides": dict(newest.sides)} if newest.sides else {}),
+        "causes": [span_dict(span, turns) for span in newest.causes],
+        "words": [span_dict(span, turns) for span in newest.words],
+        "turns": turn_dicts(turns),
+        "uncertain": list(analysis.unsure),
+        "model": analysis.by.get("listener", analysis.by.get("emotion", "")),
+    }
 
 
-def _labels_dict(labels: TurnLabels, turns: Sequence[Turn]) -> dict[str, Json]:
-    sides: dict[str, Json] = {"sides": dict(labels.sides)} if labels.sides else {}
-    return {"turn": labels.turn, "label": labels.label, "probabilities": dict(labels.probabilities), **sides}
+def _shown(one: TurnAnalysis, turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
+    """What was found in a turn, in words: a name, and a text."""
+    yield from _best("feels", one.emotion)
+    yield from _best("intent", one.intent)
+    if one.evidence is not None:
+        yield "because of", ", ".join(f"turn {i + 1}" for i in one.evidence.turns) or "nothing found"
+    elif one.causes:
+        yield "because of", ", ".join(repr(span.of(turns)[:_SHOWN]) for span in one.causes[:3])
+    if one.scores is not None:
+        yield "words", ", ".join(word.of(turns) for word in one.scores.top(3))
+    if one.mechanisms:
+        yield "shows", ", ".join(f"{own.name} {LEVELS[own.level]}" for own in one.mechanisms)
+    if tails := [f"{own.relation} {', '.join(own.tails[:2])}" for own in one.inferences if own.tails]:
+        yield "likely", "; ".join(tails)
+    yield from _best("reply", one.reaction)
+
+
+def _best(name: str, labels: Labels | None) -> Iterator[tuple[str, str]]:
+    if labels is not None:
+        yield name, strongest(labels.probabilities)
+
+
+def _emotion_dicts(one: TurnAnalysis, turns: Sequence[Turn]) -> Iterator[dict[str, Json]]:
+    sides: dict[str, Json] = {"sides": dict(one.sides)} if one.sides else {}
+    yield from ({**record, **sides} for record in _label_dicts(one.turn, one.emotion))
+
+
+def _label_dicts(turn: int, labels: Labels | None) -> Iterator[dict[str, Json]]:
+    if labels is not None:
+        yield {"turn": turn, "label": labels.label, "probabilities": dict(labels.probabilities)}
 
 
 def _causes_dict(note: CauseAnnotation, turns: Sequence[Turn]) -> dict[str, Json]:
@@ -264,13 +357,13 @@ def _inference_dict(inference: Inference, turns: Sequence[Turn]) -> dict[str, Js
     }
 
 
-_AS_DICT: Mapping[str, Callable[[Any, Sequence[Turn]], dict[str, Json]]] = {
-    "emotion": _labels_dict,
-    "intent": _labels_dict,
-    "reaction": _labels_dict,
-    "causes": _causes_dict,
-    "words": _words_dict,
-    "mechanisms": _mechanism_dict,
-    "inferences": _inference_dict,
+_DICTS: Mapping[str, Callable[[TurnAnalysis, Sequence[Turn]], Iterator[dict[str, Json]]]] = {
+    "emotion": _emotion_dicts,
+    "intent": lambda one, turns: _label_dicts(one.turn, one.intent),
+    "reaction": lambda one, turns: _label_dicts(one.turn, one.reaction),
+    "causes": lambda one, turns: iter(() if one.evidence is None else (_causes_dict(one.evidence, turns),)),
+    "words": lambda one, turns: iter(() if one.scores is None else (_words_dict(one.scores, turns),)),
+    "mechanisms": lambda one, turns: (_mechanism_dict(own, turns) for own in one.mechanisms),
+    "inferences": lambda one, turns: (_inference_dict(own, turns) for own in one.inferences),
 }
-"""How a record of each part is written, in the order in which the parts are."""
+"""How what is said of a turn is written, part by part."""

@@ -1,13 +1,13 @@
-"""Frozen records that flow through the package: a ``Dialogue`` goes in, a ``Reply`` comes out.
+"""Frozen records of what is said: turns, conversations, examples, and stretches of them.
 
-No tensors here. Spans are character offsets into a turn's text. Gold and predicted annotations are separate
+Spans are character offsets into a turn's text. Gold and predicted annotations are separate
 records and never share a field with the dialogue they describe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
@@ -15,7 +15,6 @@ from empatheia.errors import DataError
 from empatheia.reading import Json
 
 Role = Literal["speaker", "listener"]
-_SHOWN = 80  # characters of a text where a record is shown
 ROLES: tuple[Role, Role] = ("speaker", "listener")
 
 
@@ -162,212 +161,6 @@ class CauseAnnotation:
     probabilities: tuple[float, ...] = ()
     emotion: str | None = None
     first_read: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Understanding:
-    """What the speaker feels and why, as a model sees it.
-
-    Attributes:
-        emotions: Probability of each of the 32 emotions, in taxonomy order; sums to 1.
-        causes: Cause spans (character offsets into ``turns``), best first.
-        words: Every word of the context as a span with its cause probability, in reading order.
-        turns: The turns the offsets index.
-        uncertain: Reasons to distrust this answer (unknown words, another language, emoji ...); empty if none.
-        model: Name of the model that made it.
-        sides: Probability that it feels pleasant, unpleasant or mixed; empty where the model does not say.
-    """
-
-    emotions: Mapping[str, float]
-    causes: tuple[Span, ...]
-    words: tuple[Span, ...]
-    turns: tuple[Turn, ...]
-    uncertain: tuple[str, ...] = ()
-    model: str = ""
-    sides: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def emotion(self) -> str:
-        """The most probable emotion; the first of the taxonomy if the model names none, see :attr:`names_emotion`."""
-        return max(self.emotions, key=lambda name: self.emotions[name])
-
-    @property
-    def names_emotion(self) -> bool:
-        """Whether the model says anything of the emotion: not all are equal."""
-        return len(set(self.emotions.values())) > 1
-
-    def __repr__(self) -> str:
-        causes = ", ".join(repr(text) for text in self._shown_causes())
-        said = [f"{self.turns[-1].text[:_SHOWN]!r}" if self.turns else "no turn", *self._shown_emotions()]
-        said += [f"causes: {causes}"] if causes else []
-        said += [f"uncertain: {'; '.join(self.uncertain)}"] if self.uncertain else []
-        return f"Understanding({'; '.join(said)})"
-
-    def _repr_html_(self) -> str:
-        """A notebook's view: the turns with the causes marked, the strongest emotions, doubts."""
-        return html_table(self.html_rows())
-
-    def html_rows(self) -> list[tuple[str, str]]:
-        """Rows of that view: a name, and HTML."""
-        rows = [(turn.role, marked_html(turn.text, index, self.causes)) for index, turn in enumerate(self.turns)]
-        rows.append(("feels", escape("; ".join(self._shown_emotions()))))
-        return rows + ([("uncertain", escape("; ".join(self.uncertain)))] if self.uncertain else [])
-
-    def _shown_emotions(self) -> list[str]:
-        return [strongest(self.emotions) if self.emotions and self.names_emotion else "names no emotion"]
-
-    def _shown_causes(self) -> list[str]:
-        return [span.of(self.turns)[:_SHOWN] for span in self.causes[:3]]
-
-    def to_dict(self) -> dict[str, Json]:
-        """Plain JSON-ready data; a cause carries its text beside its offsets, ``emotion`` is null if none is named."""
-        return {
-            "emotion": self.emotion if self.names_emotion else None,
-            "emotions": dict(self.emotions),
-            **({"sides": dict(self.sides)} if self.sides else {}),
-            "causes": [span_dict(span, self.turns) for span in self.causes],
-            "words": [span_dict(span, self.turns) for span in self.words],
-            "turns": turn_dicts(self.turns),
-            "uncertain": list(self.uncertain),
-            "model": self.model,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A reply that might have been given.
-
-    Attributes:
-        text: The reply, detokenised.
-        responder: Who wrote it.
-        decoding: The generation settings, with ``focus`` where it was focused.
-        terms: What it is ranked by, by name; None where the term could not be computed.
-        score: Sum of the terms times their weights; higher = better.
-        also: Other ways that gave the same text, as ``responder: settings``.
-    """
-
-    text: str
-    responder: str
-    decoding: Mapping[str, Any]
-    terms: Mapping[str, float | None]
-    score: float
-    also: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Json]:
-        """Plain JSON-ready data."""
-        return {
-            "text": self.text,
-            "responder": self.responder,
-            "decoding": dict(self.decoding),
-            "terms": dict(self.terms),
-            "score": self.score,
-            "also": list(self.also),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why a listener gave this reply.
-
-    Attributes:
-        emotion: What it took the speaker to feel; "" if nothing named an emotion.
-        emotion_from: What found it, or ``given``.
-        emotions: Probability of each emotion at the newest speaker turn.
-        prior: Probability of each that earlier turns left behind; all equal if nothing is carried.
-        turns: The turns that spans index.
-        targets: Words the reply should be about, best first.
-        targets_from: What found them.
-        worlds: The last speaker turn as said, and the distractors it was to be told from; empty without focus.
-        distractors_from: What made them.
-        inferences: What else is plausibly true: ``relation``, ``tails``, ``absent``.
-        intent: Emotion or intent wanted of the reply; "" if nothing named one.
-        intent_from: What found it, or ``given``.
-        intents: Probability of each of the 41, empty if ``intent`` was given or nothing named one.
-        candidates: Best first; the first is the reply.
-        weights: Of the terms of a score, those of missing terms 0.
-        belief: Pieces of the reply with the listener's belief in the true world after each, in [0, 1]; it begins with
-            an empty piece and the belief before anything is said. Empty without distractors.
-        missing: What had no model or could not be done, to the reason and the remedy.
-    """
-
-    emotion: str
-    emotion_from: str
-    emotions: Mapping[str, float]
-    prior: Mapping[str, float]
-    turns: tuple[Turn, ...]
-    targets: tuple[Span, ...]
-    targets_from: str
-    worlds: tuple[str, ...]
-    distractors_from: str
-    inferences: tuple[Mapping[str, Any], ...]
-    intent: str
-    intent_from: str
-    intents: Mapping[str, float]
-    candidates: tuple[Candidate, ...]
-    weights: Mapping[str, float]
-    belief: tuple[tuple[str, float], ...]
-    missing: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Json]:
-        """Plain JSON-ready data; each target carries its text."""
-        return {
-            "emotion": self.emotion or None,
-            "emotion_from": self.emotion_from,
-            "emotions": dict(self.emotions),
-            "prior": dict(self.prior),
-            "targets": [span_dict(span, self.turns) for span in self.targets],
-            "targets_from": self.targets_from,
-            "worlds": list(self.worlds),
-            "distractors_from": self.distractors_from,
-            "inferences": [dict(record) for record in self.inferences],
-            "intent": self.intent or None,
-            "intent_from": self.intent_from,
-            "intents": dict(self.intents),
-            "candidates": [candidate.to_dict() for candidate in self.candidates],
-            "weights": dict(self.weights),
-            "belief": [{"piece": piece, "true_world": value} for piece, value in self.belief],
-            "missing": dict(self.missing),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A listener's answer and what it rests on.
-
-    Attributes:
-        text: The reply, detokenised.
-        understanding: What the model perceived before it answered.
-        model: Name of the model.
-        decoding: The generation settings that made it (strategy, seed, limits).
-        explanation: Why this reply, from a listener of five steps that was asked; else None.
-        care: What the check in front of the answer found and did, see :mod:`empatheia.care`; None = there was none.
-    """
-
-    text: str
-    understanding: Understanding
-    model: str = ""
-    decoding: Mapping[str, Json] = field(default_factory=dict)
-    explanation: Explanation | None = None
-    care: Mapping[str, Json] | None = None
-
-    def __repr__(self) -> str:
-        return f"Reply({self.text!r}; by {self.model or 'no model'}; to {self.understanding!r})"
-
-    def _repr_html_(self) -> str:
-        """A notebook's view: what was understood, then the reply."""
-        return html_table([*self.understanding.html_rows(), ("reply", f"<b>{escape(self.text)}</b>")])
-
-    def to_dict(self) -> dict[str, Json]:
-        """Plain JSON-ready data, as ``listener/reply.schema.json`` says; ``explanation`` and ``care`` if there."""
-        out: dict[str, Json] = {
-            "reply": self.text,
-            "understanding": self.understanding.to_dict(),
-            "model": self.model,
-            "decoding": dict(self.decoding),
-        }
-        if self.explanation is not None:
-            out["explanation"] = self.explanation.to_dict()
-        return out if self.care is None else {**out, "care": dict(self.care)}
 
 
 def strongest(probabilities: Mapping[str, float], n: int = 3) -> str:

@@ -19,10 +19,10 @@ from empatheia.metrics.bertscore import ROBERTA_LARGE_BASELINE, TokenVectors
 from empatheia.metrics.profiles import DEFAULT, ENCODER, TOKENS, WORDS, Column, Words, profile_of
 from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.significance import Comparison, adjusted, paired_bootstrap, paired_permutation
-from empatheia.registry import nearest
+from empatheia.registry import Registry, nearest
+from empatheia.replies.alignment import paired
 from empatheia.replies.replies import ReplyFile, SystemReply
 from empatheia.taxonomy import EMOTIONS, LABELS_41
-from empatheia_research.replies.alignment import paired
 
 N_RESAMPLES = 1000
 
@@ -41,7 +41,7 @@ _NO_REFERENCES = "needs references: give --ref, or a reference in every row"
 
 
 class TokenEncoder(Protocol):
-    """What gives BERTScore its vectors, e.g. :class:`empatheia_research.understanding.vectors.tokens.TokenEncoder`."""
+    """What gives BERTScore its vectors, one layer of a sentence encoder."""
 
     name: str
     layer: int
@@ -49,6 +49,10 @@ class TokenEncoder(Protocol):
     def encode(self, texts: Sequence[str], /) -> list[TokenVectors]:
         """The pieces of each text."""
         ...
+
+
+TOKEN_ENCODERS = Registry("token_encoders", {})
+"""Encoders for BERTScore: under ``bertscore`` a class whose ``load(folder, layer)`` opens one."""
 
 
 class Likeness:
@@ -288,7 +292,7 @@ def compare_systems(
     """Paired tests of every other system against one.
 
     Args:
-        systems: Replies by name. Items are brought together by :func:`empatheia_research.replies.alignment.paired`.
+        systems: Replies by name. Items are brought together by :func:`empatheia.replies.alignment.paired`.
         baseline: Which of them the others are compared with.
         columns: From ``columns_of``; what cannot be measured, or is only a part of a score, has no test.
         n_resamples: Permutations, and bootstrap replicates.

@@ -14,6 +14,7 @@ from empatheia.perceive.model_file import BUNDLED
 from empatheia.reading import Json
 from empatheia.registry import Registry
 from empatheia.resources import cache_dir, installed_model, is_at_hand, resolve_model, resolve_weights
+from empatheia.resources.lookup import bundled_root
 from empatheia.resources.manifest import MANIFEST, read_json, read_manifest
 
 DEFAULT = "empatheia"
@@ -23,6 +24,8 @@ SMALL = "gao2021-small"
 _WAS_SMALL = "default"
 LISTENER = "listener"
 """The bundled perception."""
+AS_TRAINED = "listener_as_trained"
+"""The weights that :data:`LISTENER` was written from, in a checkout: where training begins."""
 SECOND_LOOK = "second_look"
 """The bundled second look at what is felt, which needs its language model and is asked for by name alone."""
 SYSTEMS = Registry("systems", {})
@@ -67,11 +70,6 @@ class ModelEntry:
         }
 
 
-def bundled_root() -> Path:
-    """The folder of bundled models inside the package."""
-    return Path(__file__).parents[1] / "pretrained"
-
-
 def known_models() -> list[ModelEntry]:
     """Bundled models, those in EMPATHEIA_MODELS, then those installed in the cache, by name; loads none of them."""
     entries = [describe_model(BUNDLED, LISTENER, "bundled")]
@@ -82,8 +80,7 @@ def known_models() -> list[ModelEntry]:
     for origin, root in roots:
         for manifest in sorted(root.glob(f"*/{MANIFEST}")) + sorted(root.glob(f"*/*/{MANIFEST}")):
             name = manifest.parent.relative_to(root).as_posix()
-            if (origin, name) != ("bundled", LISTENER):  # as it was trained: for training alone
-                entries.append(describe_model(manifest.parent, name, origin))
+            entries.append(describe_model(manifest.parent, name, origin))
     return entries
 
 

@@ -19,19 +19,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException
 from typing import Any, TypeVar
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import Request
 
 from empatheia.errors import ConfigError, EndpointError
 from empatheia.reading import parse_json
-from empatheia.resources.connections import opened, read_body
+from empatheia.resources.http import Answer, StatusError, UnreachedError, opened
 from empatheia.resources.lookup import is_offline
-from empatheia.resources.model_text import spoken
+from empatheia.text.model_text import spoken
 
 BASE_URL = "EMPATHEIA_BASE_URL"
 API_KEY = "EMPATHEIA_API_KEY"
@@ -41,8 +39,10 @@ UNREACHED_TRIES = 2
 """Tries where nobody listens at the address or its host is unknown: waiting seldom helps."""
 LONGEST_WAIT = 60.0
 """Most seconds between two tries, whatever the server asks for."""
-_LONGEST_BODY = 16 << 20
-_SHOWN = 200
+LONGEST_BODY = 16 << 20
+"""Bytes of an answer."""
+SHOWN = 200
+"""Characters of what a server says that are repeated."""
 _LOG = logging.getLogger(__name__)
 
 _UNREACHED = (ConnectionRefusedError, socket.gaierror)
@@ -262,39 +262,38 @@ class ChatEndpoint:
         for attempt in range(self.retries + 1):
             if attempt:
                 wait = self._wait(attempt, asked)
-                told = (self.host, self._hidden(trouble)[:_SHOWN], attempt + 1, self.retries + 1, wait)
+                told = (self.host, self.hidden(trouble)[:SHOWN], attempt + 1, self.retries + 1, wait)
                 _LOG.warning("%s: %s; try %d of %d in %.0f s", *told)
                 self._sleep(wait)
             try:
-                text = self._post(raw)
-                return self._without_key(_answer_of(text, attempt + 1, time.monotonic() - begun))
-            except (OSError, HTTPException, _UnreadableError) as error:
+                with self.opened(raw) as answer:
+                    body = answer.read(LONGEST_BODY)
+                return self._without_key(_answer_of(body, attempt + 1, time.monotonic() - begun))
+            except (OSError, _UnreadableError) as error:
                 trouble, asked = self._trouble(error, attempt + 1)
         tries = f"{self.retries + 1} tries" if self.retries else "1 try"
-        raise EndpointError(f"{self.host} gave no answer in {tries}; last: {self._hidden(trouble)[:_SHOWN]}")
+        raise EndpointError(f"{self.host} gave no answer in {tries}; last: {self.hidden(trouble)[:SHOWN]}")
 
-    def _trouble(self, error: OSError | HTTPException | _UnreadableError, tried: int) -> tuple[str, float | None]:
+    def _trouble(self, error: OSError | _UnreadableError, tried: int) -> tuple[str, float | None]:
         """What went wrong in a try, and how many seconds the server asks to wait.
 
         Raises:
             EndpointError: Another try would not help.
         """
-        if isinstance(error, HTTPError):
-            with error:
-                said, asked = self._said(error), _seconds(error.headers.get("Retry-After"))
+        if isinstance(error, StatusError):
+            said, asked = self.words_of(error), _seconds(error.headers.get("Retry-After"))
             if error.code not in RETRIED:
                 raise EndpointError(f"{self.host} refused with {error.code}: {said}{_remedy(error.code)}") from None
             return f"{error.code}: {said}", asked
         if isinstance(error, _UnreadableError):
             return str(error), None
-        late = f"no answer within {self.timeout:g} s"
         if isinstance(error, TimeoutError):
-            return (str(error) if "no complete answer" in str(error) else late), None
-        if isinstance(error, URLError):
+            return self.lateness(error), None
+        if isinstance(error, UnreachedError):
             if tried >= UNREACHED_TRIES and isinstance(error.reason, _UNREACHED):
                 raise EndpointError(self._unreached(error.reason)) from None
-            return (late if isinstance(error.reason, TimeoutError) else f"no connection ({error.reason})"), None
-        return f"the connection broke ({type(error).__name__})", None
+            return f"no connection ({error.reason})", None
+        return f"the connection broke ({error})", None
 
     def _unreached(self, reason: OSError) -> str:
         why = "nobody listens there" if isinstance(reason, ConnectionRefusedError) else "its name is not known"
@@ -303,25 +302,30 @@ class ChatEndpoint:
             f" address (--endpoint, --base-url or {BASE_URL}; now {self.base_url})."
         )
 
-    def _post(self, raw: bytes) -> bytes:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    def opened(self, raw: bytes, accept: str = "application/json") -> AbstractContextManager[Answer]:
+        """The answer to a request, open, by one try; see :func:`empatheia.resources.http.opened`.
+
+        Args:
+            raw: The request as JSON.
+            accept: The forms of an answer that are understood.
+        """
+        headers = {"Content-Type": "application/json", "Accept": accept}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        request = Request(f"{self.base_url}/chat/completions", raw, headers, method="POST")
-        with opened(request, self.timeout, self.longest, follows=False) as response:
-            return read_body(response, _LONGEST_BODY)
+        address, limits = f"{self.base_url}/chat/completions", {"timeout": self.timeout, "total": self.longest}
+        return opened("POST", address, headers=headers, content=raw, follows=False, **limits)
 
     def _wait(self, attempt: int, asked: float | None) -> float:
         wait = self.first_wait * 2 ** (attempt - 1) if asked is None else asked
         return min(LONGEST_WAIT, wait * (1 + random.random() / 4))
 
-    def _said(self, error: HTTPError) -> str:
+    def lateness(self, error: TimeoutError) -> str:
+        """Which of the two times went by."""
+        return str(error) if "no complete answer" in str(error) else f"no answer within {self.timeout:g} s"
+
+    def words_of(self, error: StatusError) -> str:
         """The server's own words, on one line, without the key."""
-        try:
-            raw = error.read(_LONGEST_BODY)
-        except (OSError, HTTPException):
-            return str(error.reason)
-        text = raw.decode("utf-8", "replace")
+        text = error.body.decode("utf-8", "replace")
         try:
             found = parse_json(text)
             inner = found.get("error", found) if isinstance(found, dict) else found
@@ -329,15 +333,15 @@ class ChatEndpoint:
         except ValueError:
             pass
         plain = "".join(character if character.isprintable() else " " for character in text)
-        return self._hidden(" ".join(plain.split()))[:_SHOWN] or str(error.reason)
+        return self.hidden(" ".join(plain.split()))[:SHOWN] or error.reason
 
-    def _hidden(self, text: str) -> str:
+    def hidden(self, text: str) -> str:
         """The text without the key; to be called before a text is cut, lest a part of the key is left."""
         return text.replace(self._key, "(key)") if self._key else text
 
     def _without_key(self, answer: ChatAnswer) -> ChatAnswer:
         """A server may send back what it was sent."""
-        return replace(answer, **{name: self._hidden(getattr(answer, name)) for name in ("text", "finish", "model")})
+        return replace(answer, **{name: self.hidden(getattr(answer, name)) for name in ("text", "finish", "model")})
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], workers: int = 4) -> Iterator[Result]:

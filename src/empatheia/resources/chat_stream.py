@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from http.client import HTTPException, HTTPResponse
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.request import Request
 
 from empatheia.errors import EndpointError
 from empatheia.reading import parse_json
-from empatheia.resources.chat_endpoint import ChatEndpoint
-from empatheia.resources.connections import opened, read_body
-from empatheia.resources.model_text import ModelText
+from empatheia.resources.chat_endpoint import LONGEST_BODY, SHOWN, ChatEndpoint
+from empatheia.resources.http import Answer, StatusError, UnreachedError
+from empatheia.text.model_text import ModelText
 
 _LONGEST_LINE = 1 << 20
-_LONGEST_BODY = 16 << 20
-_SHOWN = 200
 _MOST_CALLS = 127  # the highest index of a tool call
 
 
@@ -79,33 +74,22 @@ class ChatStream:
     def _written(self) -> Iterator[str]:
         """Pieces as the model writes them."""
         endpoint = self.endpoint
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
-        if endpoint._key:
-            headers["Authorization"] = f"Bearer {endpoint._key}"
-        request = Request(f"{endpoint.base_url}/chat/completions", self._raw, headers, method="POST")
         try:
-            with opened(request, endpoint.timeout, endpoint.longest, follows=False) as response:
-                is_stream = "event-stream" in response.headers.get("Content-Type", "")
-                yield from self._streamed(response) if is_stream else self._whole(response)
-        except HTTPError as error:
-            with error:
-                said = endpoint._said(error)
+            with endpoint.opened(self._raw, "text/event-stream, application/json") as answer:
+                is_stream = "event-stream" in answer.headers.get("Content-Type", "")
+                yield from self._streamed(answer) if is_stream else self._whole(answer)
+        except StatusError as error:
+            said = endpoint.words_of(error)
             raise RefusedError(f"{endpoint.host} refused with {error.code}: {said}", error.code) from None
         except TimeoutError as error:
-            raise self._slow(error) from None
-        except URLError as error:
-            if isinstance(error.reason, TimeoutError):
-                raise self._slow(error.reason) from None
+            raise SlowEndpointError(f"{endpoint.host}: {endpoint.lateness(error)}.") from None
+        except UnreachedError as error:
             raise EndpointError(f"{endpoint.host} cannot be reached: {error.reason}.") from None
-        except (OSError, HTTPException) as error:
-            raise EndpointError(f"{endpoint.host} broke the connection ({type(error).__name__}).") from None
+        except OSError as error:
+            raise EndpointError(f"{endpoint.host} broke the connection ({error}).") from None
 
-    def _slow(self, error: TimeoutError) -> SlowEndpointError:
-        whole = str(error) if "no complete answer" in str(error) else f"no answer within {self.endpoint.timeout:g} s"
-        return SlowEndpointError(f"{self.endpoint.host}: {whole}.")
-
-    def _streamed(self, response: HTTPResponse) -> Iterator[str]:
-        while line := response.readline(_LONGEST_LINE):
+    def _streamed(self, answer: Answer) -> Iterator[str]:
+        for line in answer.lines(_LONGEST_LINE):
             field, _, value = line.strip().partition(b":")
             value = value.strip()
             if field != b"data":
@@ -116,8 +100,8 @@ class ChatStream:
         if not self.finish:
             raise EndpointError(f"{self.endpoint.host} broke off in the middle of its answer.")
 
-    def _whole(self, response: HTTPResponse) -> Iterator[str]:
-        yield from self._pieces(self._record(read_body(response, _LONGEST_BODY)), "message")
+    def _whole(self, answer: Answer) -> Iterator[str]:
+        yield from self._pieces(self._record(answer.read(LONGEST_BODY)), "message")
         self.finish = self.finish or "stop"
 
     def _record(self, raw: bytes) -> dict[str, Any]:
@@ -126,12 +110,12 @@ class ChatStream:
         except ValueError:
             record = None
         if not isinstance(record, dict):
-            shown = self.endpoint._hidden(raw.decode("utf-8", "replace"))[:_SHOWN]
+            shown = self.endpoint.hidden(raw.decode("utf-8", "replace"))[:SHOWN]
             raise EndpointError(f"{self.endpoint.host} did not answer with a chat completion: {shown!r}.")
         if "error" in record:
             error = record["error"]
             said = error.get("message") if isinstance(error, dict) else error
-            raise EndpointError(f"{self.endpoint.host}: {self.endpoint._hidden(str(said))[:_SHOWN]}")
+            raise EndpointError(f"{self.endpoint.host}: {self.endpoint.hidden(str(said))[:SHOWN]}")
         return record
 
     def _pieces(self, record: dict[str, Any], part: str) -> Iterator[str]:
@@ -143,12 +127,12 @@ class ChatStream:
         except (AttributeError, TypeError, IndexError):
             choice, text, finish = None, None, None
         if not isinstance(text, str) or (choice is None and part == "message"):
-            shown = self.endpoint._hidden(str(record))[:_SHOWN]
+            shown = self.endpoint.hidden(str(record))[:SHOWN]
             raise EndpointError(f"{self.endpoint.host} did not answer with a chat completion: {shown!r}.")
         self.model = str(record.get("model") or self.model)
         self.finish = str(finish or self.finish)
         if text:
-            yield self.endpoint._hidden(text).encode("utf-8", "replace").decode()
+            yield self.endpoint.hidden(text).encode("utf-8", "replace").decode()
 
     def _collect(self, message: Mapping[str, Any]) -> None:
         """Adds to the tool calls; in a stream each comes in parts, by its index."""
@@ -159,7 +143,7 @@ class ChatStream:
             call, function = self.tool_calls[place], part.get("function") or {}
             call["id"] = part.get("id") or call["id"]
             for name in ("name", "arguments"):
-                call["function"][name] += self.endpoint._hidden(function.get(name) or "")
+                call["function"][name] += self.endpoint.hidden(function.get(name) or "")
 
 
 def _said(choice: Mapping[str, Any], part: str) -> tuple[Any, Any]:

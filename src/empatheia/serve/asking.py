@@ -14,7 +14,8 @@ from fastapi.responses import JSONResponse
 
 from empatheia.care.checking import care_of
 from empatheia.reading import parse_json
-from empatheia.records.dialogue import Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.reply import Reply
 from empatheia.serve.empathy import empathy_of
 from empatheia.serve.faults import ApiError, FaultAnswer
 from empatheia.serve.messages import ChatMessage, Conversation, SteerBody, read_messages, sent_on, wish_of
@@ -106,9 +107,9 @@ class Asked:
         told = _NO_HEADER.sub("?", ", ".join(self.ignored))[:_LONGEST_HEADER]
         return {"x-empatheia-ignored": told} if told else {}
 
-    def perceived(self, understanding: Understanding) -> dict[str, object]:
+    def perceived(self, analysis: Analysis) -> dict[str, object]:
         """Our side before the first word."""
-        return empathy_of(understanding, self.conversation, (), self.ignored, self.notes)
+        return empathy_of(analysis, self.conversation, (), self.ignored, self.notes)
 
 
 def service_of(request: Request) -> Service:
@@ -193,7 +194,7 @@ def _seeded(wish: Wish, seed: int, entry: Entry) -> Wish:
 def told_of(asked: Asked, replies: Sequence[Reply]) -> dict[str, object]:
     """Our side of an answer."""
     pairs = [(reply, asked.entry.id) for reply in replies]
-    told = empathy_of(replies[0].understanding, asked.conversation, pairs, asked.ignored, asked.notes)
+    told = empathy_of(replies[0].analysis, asked.conversation, pairs, asked.ignored, asked.notes)
     return told if asked.explains else {**told, "candidates": [], "weights": None}
 
 

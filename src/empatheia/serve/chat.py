@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from empatheia import __version__
-from empatheia.records.dialogue import Reply
+from empatheia.records.reply import Reply
 from empatheia.serve.asking import (
     FAULTS,
     STREAMED,

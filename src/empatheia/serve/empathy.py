@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from empatheia.records.dialogue import Explanation, Reply, Span, Turn, Understanding, span_dict
+from empatheia.records.analysis import FROM_SIDE, GIVEN, Analysis
+from empatheia.records.dialogue import Span, Turn, span_dict
+from empatheia.records.reply import Reply, inference_dict
 from empatheia.records.reply_schema import CandidateRecord, InferenceRecord, SpanRecord, TurnRecord, WeightsRecord
 from empatheia.serve.messages import Conversation
 from empatheia.serve.replies import CARE, TOOL_CALLS
@@ -94,7 +96,7 @@ class Empathy(BaseModel):
 
 
 def empathy_of(
-    understanding: Understanding,
+    analysis: Analysis,
     asked: Conversation,
     replies: Sequence[tuple[Reply, str]] = (),
     ignored: Sequence[str] = (),
@@ -103,7 +105,7 @@ def empathy_of(
     """The object, JSON-ready.
 
     Args:
-        understanding: What was perceived.
+        analysis: What was perceived.
         asked: The request's messages.
         replies: Of each choice the reply and the model that was asked; none = nobody has spoken yet.
         ignored: Fields that had no say.
@@ -111,18 +113,17 @@ def empathy_of(
     """
     turns = asked.dialogue.turns
     first = replies[0][0] if replies else None
-    why = None if first is None else first.explanation
-    emotion_from = understanding.model if why is None else why.emotion_from
+    newest = analysis.newest
     return {
         "version": VERSION,
-        "emotion": understanding.emotion if understanding.names_emotion else None,
-        "emotion_from": emotion_from if understanding.names_emotion else "",
-        "emotions": dict(understanding.emotions),
-        "side": _best(understanding.sides),
-        "sides": dict(understanding.sides),
-        "causes": _placed(understanding.causes, turns, asked),
-        "words": _placed(understanding.words, turns, asked),
-        **_reasons(why, asked),
+        "emotion": None if newest.emotion is None else newest.emotion.label,
+        "emotion_from": "" if newest.emotion is None else analysis.by.get("emotion", ""),
+        "emotions": dict(newest.emotions),
+        "side": None if newest.side is None else newest.side.label,
+        "sides": dict(newest.sides),
+        "causes": _placed(newest.causes, turns, asked),
+        "words": _placed(newest.words, turns, asked),
+        **_reasons(first, asked),
         "spoke": None if first is None else spoke(*replies[0]),
         "choices": [
             {"index": index, "spoke": spoke(reply, model), "care": _mark(reply)}
@@ -135,26 +136,29 @@ def empathy_of(
             {"role": turn.role, "text": turn.text, "message": place}
             for turn, place in zip(turns, asked.places, strict=True)
         ],
-        "uncertain": list(understanding.uncertain),
-        "missing": {} if why is None else dict(why.missing),
+        "uncertain": list(analysis.unsure),
+        "missing": {} if first is None else dict(first.analysis.missing),
         "ignored": list(ignored),
         "notes": list(notes),
     }
 
 
-def _reasons(why: Explanation | None, asked: Conversation) -> dict[str, object]:
-    """Why this reply: its targets, what was inferred and intended, the candidates; empty where nobody explained it."""
-    if why is None:
+def _reasons(reply: Reply | None, asked: Conversation) -> dict[str, object]:
+    """Why this reply: its targets, what was inferred and intended, the candidates; empty where nothing was compared."""
+    if reply is None:
         nothing: dict[str, object] = {"targets": [], "inferences": [], "intent": None, "intent_from": "", "intents": {}}
         return {**nothing, "candidates": [], "weights": None}
+    analysis, newest = reply.analysis, reply.analysis.newest
+    reaction = newest.reaction
+    is_found = reaction is not None and reaction.by not in (GIVEN, FROM_SIDE)
     return {
-        "targets": _placed(why.targets, asked.dialogue.turns, asked),
-        "inferences": [dict(one) for one in why.inferences],
-        "intent": why.intent or None,
-        "intent_from": why.intent_from,
-        "intents": dict(why.intents),
-        "candidates": [one.to_dict() for one in why.candidates],
-        "weights": dict(why.weights),
+        "targets": _placed(analysis.targets, asked.dialogue.turns, asked),
+        "inferences": [inference_dict(one) for one in newest.inferences],
+        "intent": None if reaction is None else reaction.label,
+        "intent_from": analysis.by.get("reaction", ""),
+        "intents": dict(reaction.probabilities) if reaction is not None and is_found else {},
+        "candidates": [one.to_dict() for one in reply.candidates],
+        "weights": dict(reply.weights) or None,
     }
 
 
@@ -167,9 +171,8 @@ def spoke(reply: Reply, model: str) -> dict[str, object]:
     elif reply.decoding.get("fallback"):
         responder = str(reply.decoding.get("responder", reply.model))
         why = f"the upstream model did not answer: {reply.decoding.get('upstream', '')}"
-    elif reply.explanation is not None and reply.explanation.candidates:
-        n = len(reply.explanation.candidates)
-        best = reply.explanation.candidates[0]
+    elif reply.candidates:
+        n, best = len(reply.candidates), reply.candidates[0]
         responder = str(reply.decoding.get("responder", best.responder))
         why = f"best of {n} candidates, score {best.score:.3f}" if n > 1 else "the only candidate"
     else:
@@ -181,10 +184,6 @@ def spoke(reply: Reply, model: str) -> dict[str, object]:
 
 def _mark(reply: Reply) -> dict[str, object] | None:
     return None if reply.care is None else dict(reply.care)
-
-
-def _best(shares: Mapping[str, float]) -> str | None:
-    return max(shares, key=lambda name: shares[name]) if shares else None
 
 
 def _placed(spans: Sequence[Span], turns: Sequence[Turn], asked: Conversation) -> list[dict[str, object]]:

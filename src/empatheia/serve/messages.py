@@ -14,11 +14,11 @@ from empatheia.files.json_forms import text_of
 from empatheia.listener import Steering
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
-from empatheia.resources.model_text import spoken, without_tokens
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import Wish
 from empatheia.serve.requests import Body
 from empatheia.serve.settings import Limits
+from empatheia.text.model_text import spoken, without_tokens
 from empatheia.text.readable import readable
 from empatheia.voices.decoding import MAX_NEW_TOKENS_LIMIT
 

@@ -6,7 +6,7 @@ The analysis is that of the default listener, whose own reply stands ready in ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -16,18 +16,18 @@ from empatheia.care import Care, guarded_stream
 from empatheia.errors import EndpointError
 from empatheia.giving_way import Abandoned, asking
 from empatheia.reading import parse_json
-from empatheia.records.dialogue import Dialogue, Explanation, Reply, Understanding
+from empatheia.records.analysis import FROM_SIDE, Analysis, Labels
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.chat_stream import ChatStream
 from empatheia.serve.engine import Left
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import CARE, TOOL_CALLS, Part, Wish
-from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompts import Hints, Wording, analysis_of, cause_texts
 
 REACTIONS = {"unpleasant": "sympathizing", "pleasant": "acknowledging", "mixed": "questioning"}
 """The reaction that is wanted where no model names one: what listeners most often do on that side."""
-FROM_SIDE = "side"
 PLAIN = "plain"
 _THREADS = 32
 _END = object()
@@ -39,7 +39,7 @@ class Proxy:
     """A language model behind an endpoint, told what was perceived.
 
     Args:
-        perceive: Gives the default listener's reply, with its explanation.
+        perceive: Gives the default listener's reply, with its candidates.
         endpoint: Who answers.
         care: The check before and behind it; False = none.
         has_fallback: The bundled listener answers if the upstream model fails.
@@ -83,7 +83,7 @@ class Proxy:
             known = await self._perceive(dialogue, Wish(steering=wish.steering, explain=True))
         else:
             known = plain_reply(wish.plain, dialogue)
-        yield Part(understanding=known.understanding)
+        yield Part(analysis=known.analysis)
         if known.model == CARE:
             yield Part(text=known.text)
             yield Part(reply=known)
@@ -164,29 +164,31 @@ class _Upstream:
     def stream(self, item: Dialogue, *, care: Care | bool = True) -> _UpstreamReply:
         """An answer to what the wish holds, asked for when it is iterated."""
         del item, care  # the check has read them
-        why, told = _reaction(self.known), ""
+        known, told = replace(self.known, analysis=_with_reaction(self.known.analysis), candidates=()), ""
         guidance = "\n\n".join(self.wish.guidance).strip()
         if self.wish.plain is None:
-            causes = cause_texts(self.known.understanding.causes, self.known.understanding.turns)
-            told = analysis_of(Hints(causes=causes) if why is None else Hints(why.emotion, causes, why.intent))
+            newest = known.analysis.newest
+            causes = cause_texts(newest.causes, known.analysis.dialogue.turns)
+            labels = ("" if own is None else own.label for own in (newest.emotion, newest.reaction))
+            told = analysis_of(Hints(next(labels), causes, next(labels)))
             guidance = guidance or Wording().instruction
         request = parse_json(self.wish.request)
         system = "\n\n".join(part for part in (guidance, told) if part)
         messages = [*([{"role": "system", "content": system}] if system else []), *request.pop("messages")]
-        return _UpstreamReply(ChatStream(self.endpoint, messages, **request), self.known, why, told)
+        return _UpstreamReply(ChatStream(self.endpoint, messages, **request), known, told)
 
 
 class _UpstreamReply:
     """An answer on its way: iterate for pieces; :attr:`reply` is there at the end."""
 
-    def __init__(self, stream: ChatStream, known: Reply, why: Explanation | None, told: str) -> None:
+    def __init__(self, stream: ChatStream, known: Reply, told: str) -> None:
         self.reply: Reply | None = None
-        self._stream, self._known, self._why, self._told = stream, known, why, told
+        self._stream, self._known, self._told = stream, known, told
 
     @property
-    def understanding(self) -> Understanding:
+    def analysis(self) -> Analysis:
         """What was perceived."""
-        return self._known.understanding
+        return self._known.analysis
 
     def __iter__(self) -> Any:
         said = ""
@@ -204,22 +206,19 @@ class _UpstreamReply:
             "told": self._told,
         }
         facts |= {TOOL_CALLS: calls} if calls else {}
-        self.reply = Reply(said, self.understanding, name, facts, self._why)
+        self.reply = Reply(said, self.analysis, name, facts, weights=self._known.weights)
 
 
-def _reaction(known: Reply) -> Explanation | None:
-    """What was found, with the wanted reaction, and without the candidates of another."""
-    why = known.explanation
-    if why is None:
-        return None
-    sides: Mapping[str, float] = known.understanding.sides
-    intent, source = why.intent, why.intent_from
-    if not intent and sides:
-        intent, source = REACTIONS[max(sides, key=lambda name: sides[name])], FROM_SIDE
-    return replace(why, intent=intent, intent_from=source, candidates=())
+def _with_reaction(analysis: Analysis) -> Analysis:
+    """What was found, with the reaction that is wanted where no model names one."""
+    newest = analysis.newest
+    if newest.reaction is not None or newest.side is None:
+        return analysis
+    wanted = replace(newest, reaction=Labels({REACTIONS[newest.side.label]: 1.0}, FROM_SIDE))
+    turns = tuple(wanted if one is newest else one for one in analysis.turns)
+    return replace(analysis, turns=turns, by={**analysis.by, "reaction": FROM_SIDE})
 
 
 def plain_reply(text: str, dialogue: Dialogue) -> Reply:
     """An answer where no person is answered, nor anything perceived."""
-    even = {name: 1.0 / len(EMOTIONS) for name in EMOTIONS}
-    return Reply(text, Understanding(even, (), (), dialogue.turns), PLAIN, {"strategy": PLAIN})
+    return Reply(text, Analysis(dialogue), PLAIN, {"strategy": PLAIN})

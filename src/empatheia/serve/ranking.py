@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from empatheia.records.dialogue import Explanation
+from empatheia.records.reply import Reply
 from empatheia.records.reply_schema import TermsRecord, WeightsRecord
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import ApiError
@@ -85,25 +85,26 @@ async def rank(body: RankBody, request: Request) -> Response:
             raise ApiError(400, f"{where} is blank; give a text.", param=where, code="empty")
     steering = wish_of(body.empathy, temperature=None, top_p=None, max_tokens=None, seed=None).steering
 
-    def work(_: Sequence[None]) -> list[Explanation]:
+    def work(_: Sequence[None]) -> list[Reply]:
         return [service.shelf.ranker.rank(conversation.dialogue, body.candidates, steering)]
 
-    (why,) = await unless_left(request, service.engine.ask(None, [None], work))
+    (reply,) = await unless_left(request, service.engine.ask(None, [None], work))
     ignored = [*body.unknown, *conversation.ignored()]
-    return JSONResponse(ranked(why, body.candidates, ignored))
+    return JSONResponse(ranked(reply, body.candidates, ignored))
 
 
-def ranked(why: Explanation, candidates: Sequence[str], ignored: Sequence[str] = ()) -> dict[str, object]:
+def ranked(reply: Reply, candidates: Sequence[str], ignored: Sequence[str] = ()) -> dict[str, object]:
     """The answer, JSON-ready.
 
     Args:
-        why: From :class:`~empatheia.listener.steps.ranking.Ranker`.
+        reply: From :class:`~empatheia.listener.steps.ranking.Ranker`.
         candidates: In the order of the request.
         ignored: Fields that had no say.
     """
+    analysis, emotion = reply.analysis, reply.analysis.newest.emotion
     left = list(enumerate(candidates))
     data = []
-    for one in why.candidates:
+    for one in reply.candidates:
         place = next(pair for pair in left if pair[1] == one.text)
         left.remove(place)
         data.append({"index": place[0], "text": one.text, "score": one.score, "terms": dict(one.terms)})
@@ -111,9 +112,9 @@ def ranked(why: Explanation, candidates: Sequence[str], ignored: Sequence[str] =
         "object": "list",
         "model": "empatheia",
         "data": data,
-        "emotion": why.emotion or None,
-        "targets": [span.of(why.turns) for span in why.targets],
-        "weights": dict(why.weights),
-        "missing": dict(why.missing),
+        "emotion": None if emotion is None else emotion.label,
+        "targets": [span.of(analysis.dialogue.turns) for span in analysis.targets],
+        "weights": dict(reply.weights),
+        "missing": dict(analysis.missing),
         "ignored": list(ignored),
     }

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from empatheia.listener import Steering
-from empatheia.records.dialogue import Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.reply import Reply
 
 CARE = "care"
 """Who answers in the place of a model: the check for danger."""
@@ -46,12 +47,12 @@ class Part:
     """A part of a reply that is on its way; one of the three is there.
 
     Attributes:
-        understanding: What was perceived: the first part.
+        analysis: What was perceived: the first part.
         text: The next words.
         reply: The whole: the last part.
     """
 
-    understanding: Understanding | None = None
+    analysis: Analysis | None = None
     text: str = ""
     reply: Reply | None = None
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from empatheia.records.dialogue import Reply
+from empatheia.records.reply import Reply
 from empatheia.serve.asking import (
     FAULTS,
     STREAMED,

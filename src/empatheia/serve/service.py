@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import cast
 
 from empatheia.care import Care
-from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.resources.catalogue import LISTENER
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.serve.engine import Engine, Left
@@ -99,14 +101,14 @@ class Service:
             return
         if entry.is_whole(wish) or wish.plain is not None:
             (reply,) = await self.replies(entry, dialogue, [wish])
-            yield Part(understanding=reply.understanding)
+            yield Part(analysis=reply.analysis)
             yield Part(text=reply.text)
             yield Part(reply=reply)
             return
 
         def speak(hand_out: Callable[[Part], None], left: Left) -> None:
             stream = self.shelf.open(entry).stream(dialogue, wish)
-            hand_out(Part(understanding=stream.understanding))
+            hand_out(Part(analysis=stream.analysis))
             with closing(cast("Generator[str]", iter(stream))) as pieces:  # closed, it stops its writer
                 for piece in pieces:
                     if left.is_set():
@@ -119,7 +121,7 @@ class Service:
 
     async def analyses(
         self, items: Sequence[Dialogue], entry: Entry | None = None, is_bulk: bool = False
-    ) -> list[Understanding]:
+    ) -> list[Analysis]:
         """What is felt and why in each conversation; None = by the default perception."""
         by = entry or self.shelf.entry(LISTENER)
         return await self.engine.ask(
@@ -133,10 +135,11 @@ class Service:
 
     async def _perceived(self, reply: Reply, dialogue: Dialogue) -> Reply:
         """The reply of a model that perceives nothing, with what the default perception finds."""
-        if reply.understanding.names_emotion or reply.model in (CARE, PLAIN):
+        if reply.analysis.is_felt or reply.model in (CARE, PLAIN):
             return reply
         (found,) = await self.analyses([dialogue])
-        return replace(reply, understanding=found)
+        merged = replace(reply.analysis, turns=found.turns, by={**reply.analysis.by, **found.by}, unsure=found.unsure)
+        return replace(reply, analysis=merged)
 
 
 def count_words(text: str) -> int:

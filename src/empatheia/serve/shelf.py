@@ -15,9 +15,19 @@ from empatheia.listener import Decoding, FocusedListener, Listener
 from empatheia.listener.listener import LISTENERS, PLACES, five_steps, in_steps
 from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.streaming import ReplyStream
-from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.registry import nearest
-from empatheia.resources.catalogue import DEFAULT, SYSTEMS, describe_model, find_model, known_models, renamed
+from empatheia.resources.catalogue import (
+    AS_TRAINED,
+    DEFAULT,
+    SYSTEMS,
+    describe_model,
+    find_model,
+    known_models,
+    renamed,
+)
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import Wish
 from empatheia.serve.settings import ServerSettings
@@ -88,11 +98,11 @@ class Served:
         return listener.respond(list(items), care=self.care, **settings)
 
     def stream(self, item: Dialogue, wish: Wish) -> ReplyStream:
-        """A reply on its way: iterate for pieces, ``understanding`` and at the end ``reply``."""
+        """A reply on its way: iterate for pieces, ``analysis`` and at the end ``reply``."""
         listener, settings = self._asked(wish)
         return listener.stream(item, care=self.care, **settings)
 
-    def analyze(self, items: Sequence[Dialogue]) -> list[Understanding]:
+    def analyze(self, items: Sequence[Dialogue]) -> list[Analysis]:
         """What is felt and why, in the order of the conversations."""
         return self.listener.analyze(list(items))
 
@@ -142,7 +152,7 @@ class Shelf:
         self.analyst = Entry(name, name, "five_steps", "that of its models", "")
         self._add(self.analyst)
         for model in known_models():
-            if not model.fault and not model.lacks and _answers(model.system):
+            if not model.fault and not model.lacks and _answers(model.system) and model.name != AS_TRAINED:
                 self._add(Entry(model.name, model.title, model.system, model.licence, model.folder))
         named = [self._named(place) for place in settings.models]
         for entry in named:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from empatheia.records.dialogue import Understanding
+from empatheia.records.analysis import Analysis
 from empatheia.serve.asking import Asked
 from empatheia.serve.replies import Said, cut_at
 from empatheia.serve.service import Count, Service, said_of
 
 
-async def written(
-    service: Service, asked: Asked, index: int, count: Count
-) -> AsyncIterator[Understanding | str | Said]:
+async def written(service: Service, asked: Asked, index: int, count: Count) -> AsyncIterator[Analysis | str | Said]:
     """One choice: what was perceived, then texts to be sent, at the end the whole.
 
     Args:
@@ -23,8 +21,8 @@ async def written(
     """
     writer = Writer(asked, index)
     async for part in service.stream(asked.entry, asked.conversation.dialogue, asked.wishes[index]):
-        if part.understanding is not None:
-            yield part.understanding
+        if part.analysis is not None:
+            yield part.analysis
         elif part.reply is None:
             if text := writer.next(part.text):
                 yield text

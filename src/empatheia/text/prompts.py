@@ -16,7 +16,7 @@ from typing import Any
 from empatheia.errors import ConfigError
 from empatheia.records.dialogue import Span, Turn
 from empatheia.registry import nearest
-from empatheia.resources.model_text import spoken, without_tokens
+from empatheia.text.model_text import spoken, without_tokens
 from empatheia.text.readable import readable
 
 SHOWN = ("emotion", "side", "causes", "intent")

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from empatheia.errors import DecodingError
+from empatheia.records.analysis import Analysis, Inference
 from empatheia.records.dialogue import Example
 from empatheia.resources.chat_endpoint import Usage
-from empatheia.text.prompts import Hints
+from empatheia.taxonomy import RELATION_TITLES
+from empatheia.text.prompts import Hints, cause_texts
 from empatheia.voices.decoding import Decoding, DecodingSettings, FocusSettings
 from empatheia.voices.language_endpoint import EndpointReplies, EndpointReply
 from empatheia.voices.voice import Draft, Request, Traits, Voice
@@ -105,8 +107,7 @@ class EndpointVoice(Voice):
         """See :class:`Voice`."""
         out: list[list[Draft]] = [[] for _ in requests]
         prompts = [
-            Prompt(Example(one.dialogue.turns, None, one.dialogue.id), shown_hints(one.hints, self.shown))
-            for one in requests
+            Prompt(Example(one.dialogue.turns, None, one.dialogue.id), hints_of(one, self.shown)) for one in requests
         ]
         for number in range(way.n if way.strategy == "sample" else 1):
             decoding = replace(way.decoding(number), no_repeat_ngram_size=None, repetition_penalty=1.0)  # not sent
@@ -116,15 +117,40 @@ class EndpointVoice(Voice):
         return out
 
 
-def shown_hints(hints: Hints, shown: Sequence[str]) -> Hints:
-    """The hints that a model is shown."""
+def hints_of(request: Request, shown: Sequence[str]) -> Hints:
+    """What a language model is shown of an analysis: the causes as they were perceived, or the words that were named.
+
+    Args:
+        request: With the analysis.
+        shown: Of ``emotion``, ``side``, ``causes``, ``intent`` and ``inferences``.
+    """
+    newest, causes = request.newest, request.causes
+    if causes is None:
+        causes = causes_of(request.analysis) if request.analysis is not None else ()
     return Hints(
-        emotion=hints.emotion if "emotion" in shown else "",
-        causes=hints.causes if "causes" in shown else (),
-        intent=hints.intent if "intent" in shown else "",
-        inferences=hints.inferences if "inferences" in shown else (),
-        side=hints.side if "side" in shown else "",
+        emotion=newest.emotion.label if "emotion" in shown and newest.emotion is not None else "",
+        causes=causes if "causes" in shown else (),
+        intent=request.label if "intent" in shown else "",
+        inferences=inferred(newest.inferences) if "inferences" in shown else (),
+        side=newest.side.label if "side" in shown and newest.side is not None else "",
     )
+
+
+def causes_of(analysis: Analysis) -> tuple[str, ...]:
+    """The words that caused what is felt: phrases as they were perceived, or the targets where these are the causes."""
+    newest, turns = analysis.newest, analysis.dialogue.turns
+    if newest.causes == analysis.targets:
+        return tuple(span.of(turns) for span in analysis.targets)
+    return cause_texts(newest.causes, turns)
+
+
+def inferred(inferences: Sequence[Inference]) -> tuple[str, ...]:
+    """Inferences as a language model is told of them.
+
+    >>> inferred([Inference(0, "xReact", ("sad", "lonely")), Inference(0, "xWant", (), absent="no near event")])
+    ('feels sad, lonely',)
+    """
+    return tuple(f"{RELATION_TITLES[one.relation]} {', '.join(one.tails)}" for one in inferences if one.tails)
 
 
 def check_served(decoding: Decoding) -> None:

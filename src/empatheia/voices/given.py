@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from empatheia.records.dialogue import Dialogue, Reply
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.voices.decoding import Decoding, DecodingSettings, FocusSettings
 from empatheia.voices.voice import Draft, Request, Traits, Voice
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.reading import Json, parse_json
@@ -23,8 +23,23 @@ from empatheia.resources.chat_endpoint import ChatAnswer, ChatEndpoint, Ledger, 
 from empatheia.text.prompts import Hints, Wording, messages_of, read_reply
 from empatheia.writing import append_line, is_whole_line
 
-if TYPE_CHECKING:
-    from empatheia_research.responders.language_model import LanguageModelConfig
+
+class EndpointConfig(Protocol):
+    """Where a language model is served and how it is asked, as a model folder of form ``endpoint`` holds it.
+
+    Attributes:
+        llm: Name under which it is served.
+        endpoint: Address up to ``/v1``; None = EMPATHEIA_BASE_URL.
+        wording: Texts of the prompt that differ from :class:`~empatheia.text.prompts.Wording`.
+        request: More fields of every request.
+        workers: Requests under way at once.
+    """
+
+    llm: str | None
+    endpoint: str | None
+    wording: dict[str, str] | None
+    request: dict[str, Any] | None
+    workers: int
 
 
 class Endpoint(Protocol):
@@ -212,7 +227,7 @@ class EndpointReplies:
 
 
 def open_endpoint(
-    config: LanguageModelConfig,
+    config: EndpointConfig,
     *,
     prices: Prices | None = None,
     journal: str | Path | None = None,
@@ -221,7 +236,7 @@ def open_endpoint(
     """The endpoint a configuration of form ``endpoint`` names.
 
     Args:
-        config: A :class:`~empatheia_research.responders.language_model.LanguageModelConfig`.
+        config: E.g. the configuration of a language model's folder.
         prices: For the cost.
         journal: See :class:`EndpointReplies`.
         **client: Options of :class:`~empatheia.resources.chat_endpoint.ChatEndpoint`: ``timeout``, ``key_variable`` ...

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from empatheia.reading import Json
+from empatheia.records.analysis import Analysis, TurnAnalysis
 from empatheia.records.dialogue import Dialogue
 from empatheia.registry import Registry
 from empatheia.resources.chat_endpoint import Usage
-from empatheia.text.prompts import Hints
 from empatheia.voices.decoding import DecodingSettings, FocusSettings
-from empatheia.voices.reflection.perceived import Perceived
 
 VOICES = Registry(
     "voices",
@@ -58,16 +57,24 @@ class Request:
     Attributes:
         dialogue: Ends with the speaker.
         contrast: Its last turn and others to be told from it; None = no focus.
-        hints: What a language model may be shown.
-        label: Emotion or intent of the reply, for systems that take one; "" = none.
-        perceived: What the steps before found, in the terms of ``dialogue``; for the reflection.
+        analysis: What was found in ``dialogue``; None = nothing.
+        causes: Words that a language model is told as causes, in place of those of ``analysis``.
     """
 
     dialogue: Dialogue
     contrast: Contrast | None = None
-    hints: Hints = field(default_factory=Hints)
-    label: str = ""
-    perceived: Perceived | None = None
+    analysis: Analysis | None = None
+    causes: tuple[str, ...] | None = None
+
+    @property
+    def newest(self) -> TurnAnalysis:
+        """What is said of the last turn."""
+        return TurnAnalysis(len(self.dialogue.turns) - 1) if self.analysis is None else self.analysis.newest
+
+    @property
+    def label(self) -> str:
+        """Emotion or intent of the reply, for systems that take one; "" = none."""
+        return "" if self.newest.reaction is None else self.newest.reaction.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +123,6 @@ class Traits:
     takes_targets: bool = False
     needs_no_model: bool = False
     unfocused: str = "it gives no probabilities, so it answers without focus."
-
-
-class HasTargets(Protocol):
-    """A conversation whose newest turn was understood."""
-
-    @property
-    def dialogue(self) -> Dialogue:
-        """As it was read."""
-        ...
-
-    @property
-    def targets(self) -> Any:
-        """Words of its newest turn (``empatheia.analysis.targets.Targets``), or None."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +194,7 @@ class Scorer(Protocol):
     place: str
 
     def contrasts(
-        self, understood: Sequence[HasTargets], focus: FocusSettings, kit: Kit
+        self, analyses: Sequence[Analysis], focus: FocusSettings, kit: Kit
     ) -> tuple[list[Contrast | None], list[str]]:
         """What each newest turn is to be told from, or None and the reason why there is nothing.
 

@@ -15,12 +15,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
+from empatheia.cli.output import say
 from empatheia.errors import ConfigError, DataError
 from empatheia.files.bulk import ROWS_PER_CHUNK, Work, record_of
 from empatheia.files.result_file import model_mark
 from empatheia.files.result_table import beside, flat
 from empatheia.files.rows import SUFFIXES, Row, item_of, read_rows
 from empatheia.files.talks import Notes
+from empatheia.listener.progress import SECONDS_BETWEEN, duration
 from empatheia.reading import UnreadableError, parse_json, read_record
 from empatheia.records.dialogue import Dialogue
 from empatheia.text.inputs import as_dialogue
@@ -104,8 +106,6 @@ def analyze_files(
     batch_size: int,
     workers: int,
     scheduler: str | None,
-    say: Callable[[str], None],
-    tell: Callable[[Progress], None],
 ) -> Analyzed:
     """Analyses a file or all files of a folder.
 
@@ -126,6 +126,7 @@ def analyze_files(
     whole = settings_hash(keys, names, mark, batch_size)
     if (done := _finished(out, whole)) is not None:
         return done
+    tell = told_shards()
     with started(workers, "4GB", scheduler, say) as own:
         cuts = [
             FileTask(str(path), str(out / _ROWS / name), column, key)
@@ -159,6 +160,23 @@ def analyze_files(
     write_json(out / RESULT, record)
     shutil.rmtree(out / _ROWS, ignore_errors=True)
     return record
+
+
+def told_shards() -> Callable[[Progress], None]:
+    """Tells on stderr how far work in shards is: each stage's first and last line, and one now and then."""
+    told = 0.0
+
+    def tell(progress: Progress) -> None:
+        nonlocal told
+        now = time.monotonic()
+        is_end = progress.done == progress.total
+        if not is_end and now - told < SECONDS_BETWEEN:
+            return
+        told = now
+        left = "" if is_end or progress.seconds_left is None else f", {duration(progress.seconds_left)} left"
+        say(f"{progress.stage}: {progress.done:,} of {progress.total:,} shards{left}")
+
+    return tell
 
 
 def files_of(place: Path) -> list[Path]:

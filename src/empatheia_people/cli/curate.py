@@ -9,11 +9,11 @@ import typer
 
 from empatheia.cli.options import JsonOption, group
 from empatheia.cli.output import print_json, print_lines, say, show, visible
-from empatheia.cli.progress import told_shards
 from empatheia.errors import ConfigError, DataError
 from empatheia.reading import UnreadableError
 from empatheia.registry import nearest
 from empatheia.resources import corpus_roots
+from empatheia_people.cli.analyze_shards import told_shards
 from empatheia_people.curation.explaining import as_record, explain
 from empatheia_people.curation.labelled_pairs import films_of_script, read_films
 from empatheia_people.curation.report import funnel, write_page

@@ -12,12 +12,12 @@ import typer
 from empatheia.cli.options import with_options
 from empatheia.cli.output import aligned, print_json, say, show
 from empatheia.errors import ConfigError
+from empatheia.replies.alignment import read_answers
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia_people.judging.judge import describe, one_system, pairs_of
 from empatheia_people.judging.judge import judge as compare
 from empatheia_people.judging.prompts import prompt_hash
 from empatheia_people.judging.verdicts import MARK, read_ratings
-from empatheia_research.replies.alignment import read_answers
 
 if TYPE_CHECKING:
     from empatheia_people.judging.judge import Judgement

@@ -1,8 +1,8 @@
 """Turns out of sentences: for each pair of neighbours, does the same person go on or another one speak?
 
 MEED2 used a support vector machine after Lison and Meena (2016), 76.69 % of pairs right; features, data and code were
-not published. Ours is a linear one on :mod:`empatheia_people.curation.pair_features`. What a subtitle itself says comes before
-it: a dash at the beginning of a sentence and a speaker's name.
+not published. Ours is a linear one on :mod:`empatheia_people.curation.pair_features`. What a subtitle itself says
+comes before it: a dash at the beginning of a sentence and a speaker's name.
 """
 
 from __future__ import annotations

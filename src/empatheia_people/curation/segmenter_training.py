@@ -98,7 +98,7 @@ def _sklearn() -> Any:
         import sklearn.svm
     except ImportError:
         raise MissingDependencyError(
-            "training a segmenter needs scikit-learn: pip install 'empatheia[curate]'"
+            "training a segmenter needs scikit-learn: pip install 'empatheia[people]'"
         ) from None
     return sklearn
 

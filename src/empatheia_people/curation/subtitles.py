@@ -91,7 +91,7 @@ def _cues(text: str, suffix: str, counts: Counter[str]) -> Iterator[Cue]:
         import pysubs2
     except ImportError:
         raise MissingDependencyError(
-            "reading .srt, .vtt and .ass needs the package pysubs2: pip install 'empatheia[curate]'"
+            "reading .srt, .vtt and .ass needs the package pysubs2: pip install 'empatheia[people]'"
         ) from None
     options: dict[str, Any] = {} if suffix in (".ass", ".ssa") else {"keep_unknown_html_tags": True}
     if suffix in (".srt", ".vtt"):

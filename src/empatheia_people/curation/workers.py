@@ -184,7 +184,7 @@ def _distributed() -> Any:
         import distributed
     except ImportError:
         raise MissingDependencyError(
-            "several workers need Dask: pip install 'empatheia[curate]' (or --workers 0: one process)"
+            "several workers need Dask: pip install 'empatheia[people]' (or --workers 0: one process)"
         ) from None
     import logging
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.reading import parse_json
 from empatheia.registry import nearest
+from empatheia.replies.alignment import AnswerFile, align, text_key
 from empatheia.resources.chat_endpoint import ChatAnswer
 from empatheia.writing import append_line, is_whole_line
 from empatheia_people.judging.prompts import CRITERIA, Choice, asked_again, messages_for, prompt_hash, read_choices
@@ -27,7 +28,6 @@ from empatheia_people.judging.verdicts import (
     summarise,
     verdict_of,
 )
-from empatheia_research.replies.alignment import AnswerFile, align, text_key
 
 Order = Literal["ab", "ba"]
 ORDERS: tuple[Order, ...] = ("ab", "ba")

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 from empatheia.reading import parse_json
-from empatheia.resources.model_text import spoken
+from empatheia.text.model_text import spoken
 
 Choice = Literal["first", "second", "tie"]
 

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from empatheia.errors import MissingDependencyError
 
-GET = 'pip install "empatheia[study]"'
+GET = 'pip install "empatheia[people]"'
 
 
 def need(*modules: str) -> None:

@@ -16,11 +16,11 @@ from typing import Any
 from empatheia.errors import DataError
 from empatheia.reading import parse_json
 from empatheia.registry import nearest
+from empatheia.replies.alignment import OUTPUTS, AnswerFile, Item, align, read_answers, text_key
 from empatheia.replies.replies import numbered
 from empatheia.replies.reply_files import read_text
 from empatheia.settings import read_yaml
 from empatheia_people.studies.design import GOLD, Design
-from empatheia_research.replies.alignment import OUTPUTS, AnswerFile, Item, align, read_answers, text_key
 
 MAX_TEXT = 20_000
 """Characters of a reply or a turn that is shown."""

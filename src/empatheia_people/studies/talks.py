@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from sqlalchemy import select
 
 from empatheia.errors import ConfigError
-from empatheia.records.dialogue import ROLES, Dialogue, Reply, Turn
+from empatheia.records.dialogue import ROLES, Dialogue, Turn
+from empatheia.records.reply import Reply
 from empatheia_people.studies.desk import Desk
 from empatheia_people.studies.links import Refused
 from empatheia_people.studies.tables import Message

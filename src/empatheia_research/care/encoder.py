@@ -1,9 +1,10 @@
 """The second classifier of the check, in training: low-rank updates of the sentence encoder and two heads.
 
 It reads the normalised words of a text, so no spelling hides them, and says how probable a risk and a crisis are; the
-mean of its logits and those of the small classifier decides, which says all else. ``python -m empatheia_research.care.encoder``
-trains it on the texts of :mod:`empatheia_research.care.training` and writes ``data/encoder.safetensors``; it needs the extra
-``encoder``. ``empatheia package listener_as_trained FOLDER --onnx mixed`` then writes the file that the check reads.
+mean of its logits and those of the small classifier decides, which says all else.
+``python -m empatheia_research.care.encoder`` trains it on the texts of :mod:`empatheia_research.care.training` and
+writes ``data/encoder.safetensors``; it needs the extra ``encoder``.
+``empatheia package listener_as_trained FOLDER --onnx mixed`` then writes the file that the check reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Perceive and explain: prepared inputs through a model's reasoner to :class:`Understanding` records.
+"""Perceive and explain: prepared inputs through a model's reasoner to :class:`Analysis` records.
 
 Inputs of like length share a batch and results come back in the order of the inputs; padding is masked, so an
 input's result does not depend on its neighbours.
@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from empatheia.perceive.phrases import cause_phrases, speaker_words
-from empatheia.records.dialogue import Understanding
+from empatheia.records.analysis import Analysis, Labels, TurnAnalysis
+from empatheia.records.dialogue import Dialogue
 from empatheia.resources.arrays import check_finite
 from empatheia.resources.manifest import Manifest
 from empatheia.taxonomy import EMOTIONS
@@ -89,7 +90,7 @@ class Reader:
 
     def understand(
         self, inputs: Sequence[EncodedInput], batch_size: int, progress: Callable[[int], None] | None = None
-    ) -> list[Understanding]:
+    ) -> list[Analysis]:
         """What the speakers feel and why, in the order of the inputs.
 
         Args:
@@ -97,11 +98,11 @@ class Reader:
             batch_size: Most inputs in a batch.
             progress: Called with the number of inputs just finished.
         """
-        results: list[Understanding | None] = [None] * len(inputs)
+        results: list[Analysis | None] = [None] * len(inputs)
         for batch in self.batches(inputs, batch_size):
             chosen = [inputs[i] for i in batch]
-            for i, understanding in zip(batch, self.understand_batch(chosen, self.tensors(chosen)), strict=True):
-                results[i] = understanding
+            for i, analysis in zip(batch, self.understand_batch(chosen, self.tensors(chosen)), strict=True):
+                results[i] = analysis
             if progress is not None:
                 progress(len(batch))
         return [result for result in results if result is not None]
@@ -111,15 +112,14 @@ class Reader:
         """What the network finds in one batch; None without an emotion head."""
         return self.network.understand(**tensors) if self.analyzes else None
 
-    def understand_batch(self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor]) -> list[Understanding]:
-        """One batch; a network without an emotion head gives a uniform distribution, marked as such."""
+    def understand_batch(self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor]) -> list[Analysis]:
+        """One batch; a network without an emotion head names none, marked as such."""
         return self.records(inputs, self.reason(tensors))
 
-    def records(self, inputs: Sequence[EncodedInput], output: Understood | None) -> list[Understanding]:
+    def records(self, inputs: Sequence[EncodedInput], output: Understood | None) -> list[Analysis]:
         """What :meth:`reason` found, input by input."""
         if output is None:
-            even = [[1 / len(EMOTIONS)] * len(EMOTIONS)] * len(inputs)
-            return [self._record(*pair, None) for pair in zip(inputs, even, strict=True)]
+            return [self._record(item, None, None) for item in inputs]
         logits = given(output.emotion_logits)[:, self._model_order].double() / self.manifest.temperature  # (batch, 32)
         check_finite({"emotion logits": logits}, f"what the model {self.manifest.name!r} computes")
         emotions = logits.softmax(-1).tolist()
@@ -127,20 +127,22 @@ class Reader:
         return [self._record(*row) for row in zip(inputs, emotions, causes, strict=True)]
 
     def _record(
-        self, item: EncodedInput, probabilities: Sequence[float], cause_probs: Sequence[float] | None
-    ) -> Understanding:
+        self, item: EncodedInput, probabilities: Sequence[float] | None, cause_probs: Sequence[float] | None
+    ) -> Analysis:
         words = [] if cause_probs is None else word_scores(item.pieces, cause_probs)
         context = item.ready.example.context
         words = speaker_words(context, words)
         causes = cause_phrases(context, words, self.manifest.cause_threshold)
-        return Understanding(
-            emotions=dict(zip(EMOTIONS, probabilities, strict=True)),
-            causes=tuple(item.ready.located(span) for span in causes),
-            words=tuple(item.ready.located(span) for span in words),
-            turns=item.ready.turns,
-            uncertain=self._doubts(item),
-            model=self.manifest.name,
+        ready, name = item.ready, self.manifest.name
+        newest = TurnAnalysis(
+            len(ready.turns) - 1,
+            None if probabilities is None else Labels(dict(zip(EMOTIONS, probabilities, strict=True)), name),
+            causes=tuple(ready.located(span) for span in causes),
+            words=tuple(ready.located(span) for span in words),
         )
+        found = ("emotion", "causes", "words") if probabilities is not None else ("listener",)
+        dialogue = Dialogue(ready.example.dialogue_id, ready.turns)
+        return Analysis(dialogue, (newest,), by=dict.fromkeys(found, name), unsure=self._doubts(item))
 
     def _doubts(self, item: EncodedInput) -> tuple[str, ...]:
         ready, pieces = item.ready, item.pieces

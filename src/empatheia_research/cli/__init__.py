@@ -43,6 +43,16 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Train the model of a part, and install it.",
         "research",
     ),
+    "models get": (
+        "empatheia_research.cli.models_getting:get_models",
+        "Get the base models of the default listener, or install an archive of models.",
+        "research",
+    ),
+    "models remove": (
+        "empatheia_research.cli.models_getting:remove_model",
+        "Remove models that were installed.",
+        "research",
+    ),
     "models export": (
         "empatheia_research.cli.models_training:export_models",
         "Pack models into one archive that others install by 'models get'.",

@@ -1,8 +1,8 @@
 """Distractors by the generative emotion estimator (Kim et al. 2021): what would be said here under unlikely emotions.
 
-``clean`` (ours) exchanges whole words (:mod:`empatheia_research.decoding.word_exchange`); each distractor is written under one
-of the three least likely emotions, as the estimator was trained. ``repo`` is the released code: pieces, the three
-least likely labels and the rest of the text read as one, the original words before each piece, temperature 2.
+``clean`` (ours) exchanges whole words (:mod:`empatheia_research.decoding.word_exchange`); each distractor is written
+under one of the three least likely emotions, as the estimator was trained. ``repo`` is the released code: pieces, the
+three least likely labels and the rest of the text read as one, the original words before each piece, temperature 2.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Focus: any model's replies, written so that a listener can tell what they answer (Kim et al. 2021, section 4.2).
 
-``focused_generate`` is ``model.generate`` with one more argument, the :class:`~empatheia_research.decoding.worlds.Worlds`: the
-true context and others in which its cause words were exchanged. It works with any encoder-decoder or decoder of
-transformers and any way of decoding that adds one piece at a time, and for :mod:`empatheia_research.responders` likewise.
-The equations are :mod:`empatheia_research.decoding.pragmatics`; given replies are scored the same way by
+``focused_generate`` is ``model.generate`` with one more argument, the
+:class:`~empatheia_research.decoding.worlds.Worlds`: the true context and others in which its cause words were
+exchanged. It works with any encoder-decoder or decoder of transformers and any way of decoding that adds one piece at a
+time, and for :mod:`empatheia_research.responders` likewise. The equations are
+:mod:`empatheia_research.decoding.pragmatics`; given replies are scored the same way by
 :mod:`empatheia_research.decoding.given_replies`.
 """
 

@@ -1,7 +1,7 @@
 """Given replies under the pragmatic speaker and in the eyes of its listener, all pieces at once.
 
-What :func:`empatheia_research.decoding.focus.focused_generate` would have made of each piece: perplexity under *S1*, re-ranking,
-and whether a listener can tell the true context from a reply (Kim et al. 2021, section 4.2).
+What :func:`empatheia_research.decoding.focus.focused_generate` would have made of each piece: perplexity under *S1*,
+re-ranking, and whether a listener can tell the true context from a reply (Kim et al. 2021, section 4.2).
 """
 
 from __future__ import annotations

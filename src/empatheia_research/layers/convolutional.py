@@ -276,7 +276,7 @@ class ConvolutionalDecoderLayer(nn.Module):
     def forward(
         self, states: Tensor, memory: Tensor, memory_keep: Tensor | None, cache: EncoderDecoderCache | None = None
     ) -> Tensor:
-        """Decodes one or several steps; shapes as in :meth:`empatheia_research.layers.transformer.DecoderLayer.forward`."""
+        """Decodes some steps; shapes as in :meth:`empatheia_research.layers.transformer.DecoderLayer.forward`."""
         states = self.attend_self(states, cache)
         pair = self.memory_pair(memory, cache)
         states = states + self.dropout(self.cross_attention(self.cross_norm(states), *pair, memory_keep))

@@ -2,8 +2,8 @@
 
 An encoder layer of width 300 and inner width 1,200 has 1,083,900 parameters, a decoder layer 1,445,700: the sizes that
 the figures of Rashkin et al. (2018), table 4, are made of. Sub-modules and cache are those of
-:mod:`empatheia_research.layers.transformer`; the place of the norms differs, and dropout is on attention weights and on what a
-sub-layer gives, not inside the feed-forward.
+:mod:`empatheia_research.layers.transformer`; the place of the norms differs, and dropout is on attention weights and on
+what a sub-layer gives, not inside the feed-forward.
 """
 
 from __future__ import annotations

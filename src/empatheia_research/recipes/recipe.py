@@ -27,6 +27,7 @@ from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.registry import nearest
 from empatheia.settings import PathName, PlainName, Sparse, Strict, apply_override, explain_invalid, merge, read_yaml
 from empatheia_research.recipes.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, TaskData
+from empatheia_research.shipped import recipes_root
 
 Size = Literal["smoke", "row", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "row", "cpu", "full")
@@ -287,21 +288,6 @@ def recipe_files(root: Path) -> list[Path]:
     """The recipes of trainings below a folder, in order."""
     found = (path for path in root.rglob("*.yaml") if path.parent.name not in NOT_TRAININGS)
     return sorted(path for path in found if path != root / QUEUE)
-
-
-def recipes_root() -> Path:
-    """The folder of recipes: beside the package, or in the checkout it runs from.
-
-    Raises:
-        MissingResourceError: Neither is there.
-    """
-    package = Path(__file__).parents[1]
-    for place in (package / "recipes", package.parents[1] / "recipes"):
-        if place.is_dir():
-            return place
-    raise MissingResourceError(
-        "this installation has no recipes. Reinstall the package: pip install --upgrade empatheia"
-    )
 
 
 def recipe_titles() -> dict[str, str]:

@@ -161,8 +161,8 @@ def compared(claims: Iterable[Claim], targets: Sequence[Target], records: Sequen
 
     Args:
         claims: From :func:`claims_of`.
-        targets: From :func:`empatheia_research.reports.targets.read_targets`. Of several recipes of a row the first counts that
-            has a run, a recipe of another system never does.
+        targets: From :func:`empatheia_research.reports.targets.read_targets`. Of several recipes of a row the first
+            counts that has a run, a recipe of another system never does.
         records: Of runs. One of an earlier recipe that is queued anew does not count.
     """
     usable = [record for record in records if not queued_anew(record)]

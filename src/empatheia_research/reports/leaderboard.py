@@ -15,12 +15,12 @@ from typing import Any
 from markupsafe import Markup
 
 from empatheia.documents.html import render
-from empatheia.documents.page import check_place, write_whole
 from empatheia.errors import DataError
 from empatheia.metrics.records import RunRecord, measured_of
+from empatheia.replies.alignment import Answer, AnswerFile, Item, align, find_runs, read_answers
 from empatheia.text.readable import readable
+from empatheia.writing import check_place, write_whole
 from empatheia_research.corpora.loading import sample_root
-from empatheia_research.replies.alignment import Answer, AnswerFile, Item, align, find_runs, read_answers
 from empatheia_research.reports.record_tables import Row, run_name, tables
 from empatheia_research.reports.reproduction import read_runs
 
@@ -62,8 +62,8 @@ def write_leaderboard(
         results: Folder of run records.
         runs: Folder of run folders, whose replies are shown with their dialogues; None shows none. The page then holds
             text of the corpus, whose licence says who may have it.
-        replies: More files of replies, see :func:`~empatheia_research.replies.alignment.read_answers`. Without these and ``runs`` the
-            page shows the self-written sample.
+        replies: More files of replies, see :func:`~empatheia.replies.alignment.read_answers`. Without these
+            and ``runs`` the page shows the self-written sample.
 
     Returns:
         Number of runs in the tables, of contexts with replies, and notes for the person.

@@ -33,7 +33,7 @@ and short, `row` runs smaller still and equal for all rows of a table (compare t
 
 
 def keep(run: Path, results: Path) -> Path:
-    """Keeps a finished run (:func:`empatheia_research.training.records.keep_record`), draws its pictures, writes the page anew.
+    """Keeps a finished run (:func:`empatheia_research.training.records.keep_record`), draws it, writes the page anew.
 
     Without matplotlib there are only numbers.
 

@@ -1,8 +1,8 @@
 """What MoEL, MIME, EmpDG, KEMP, CEM and IMAGINE stand on: one encoder-decoder with one way to be trained.
 
 All descend from MoEL's code (Lin et al. 2019). Source ``[CLS] w ...`` of all turns, a vector for who speaks, word
-vectors times the square root of the width, :mod:`empatheia_research.layers.convolutional` blocks, an emotion head without bias
-on the state of CLS, an output layer of its own, smoothed targets.
+vectors times the square root of the width, :mod:`empatheia_research.layers.convolutional` blocks, an emotion head
+without bias on the state of CLS, an output layer of its own, smoothed targets.
 
 ``variant="paper"`` (default) is the system as described: masks that mask, the word loss a mean over words, so that it
 and the emotion loss weigh alike. ``variant="repo"`` does what the released code does: convolutions that see padding,

@@ -96,7 +96,7 @@ class CauseTurns:
                     raise MissingResourceError(f"side input cause_turns: {error} {MAKE}") from None
 
     def settings(self) -> dict[str, Json]:
-        """See :class:`empatheia_research.side_inputs.SideInput`; where the model is loaded, the detector may be missing."""
+        """See :class:`empatheia_research.side_inputs.SideInput`; in a loaded model the detector may be missing."""
         return {
             "detector": self.detector,
             "emotion": self.emotion,

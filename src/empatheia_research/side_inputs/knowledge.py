@@ -2,8 +2,9 @@
 
 CEM (Sabour et al. 2022) reads five relations of the last turn, each as a sequence; IMAGINE (Chen et al. 2022, 3.3)
 eleven, joined by type, of the turns that caused the emotion. Both drop the words "to" and "none" and words outside the
-vocabulary. A provider answers (see :mod:`empatheia_research.understanding.inferences`); a cache file filled by the same provider
-(``empatheia infer``) spares the asking. Without either all sequences are empty, which every system here can read.
+vocabulary. A provider answers (see :mod:`empatheia_research.understanding.inferences`); a cache file filled by the
+same provider (``empatheia infer``) spares the asking. Without either all sequences are empty, which every system here
+can read.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Knowledge:
         provider: Index folder or its name (``inferences``: the installed one), folder or name of a COMET model,
             ``sample``, or None. It answers for texts that the cache does not know, new ones above all.
         cache: File that the same provider wrote; None = there is none.
-        head: Which text is asked about, one of :data:`empatheia_research.understanding.inferences.heads.HEADS`; the forms with
-            causes need the side input ``cause_turns`` before this one.
+        head: Which text is asked about, one of :data:`empatheia_research.understanding.inferences.heads.HEADS`; the
+            forms with causes need the side input ``cause_turns`` before this one.
         n: Most tails a relation.
         options: Of the provider, e.g. ``{"minimum": 0.5}``.
         blocked: Tails with one of these words are left out.
@@ -109,7 +110,7 @@ class Knowledge:
             self._check()
 
     def settings(self) -> dict[str, Json]:
-        """See :class:`empatheia_research.side_inputs.SideInput`; where the model is loaded, the sources may be missing."""
+        """See :class:`empatheia_research.side_inputs.SideInput`; in a loaded model the sources may be missing."""
         return {
             "provider": self.provider,
             "cache": self.cache,

@@ -92,7 +92,7 @@ class PerceptionFolder:
         return second if beside is None else JoinedAffect(open_perception(resolve_model(beside)), second)
 
     def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, object]:
-        """All scores of :func:`empatheia_research.training.tasks.perceive.perception_scores`; the same call made the card's."""
+        """Scores of :func:`empatheia_research.training.tasks.perceive.perception_scores`; the card's are these."""
         is_sample = self.recipe.data.corpus == "sample"
         items = everyday.items(split, sample.root() / everyday.NAME if is_sample else None)
         return perception_scores(self.affect.read, split, items, outputs, () if is_sample else OUTSIDE)

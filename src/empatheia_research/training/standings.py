@@ -200,8 +200,8 @@ def standings(results: Path) -> list[Standing]:
     """Every part beside each of its records; a part without any stands once, with the command to run.
 
     Args:
-        results: Folder of run records, see :func:`~empatheia_research.training.records.keep_record`. Runs of size ``smoke`` are
-            left out.
+        results: Folder of run records, see :func:`~empatheia_research.training.records.keep_record`. Runs of size
+            ``smoke`` are left out.
 
     Raises:
         DataError: There is no such folder.

@@ -7,8 +7,9 @@ from typing import Any
 
 from empatheia.analysis.targets import Targets
 from empatheia.errors import DecodingError, MissingResourceError
+from empatheia.records.analysis import Analysis
 from empatheia.voices.decoding import FocusSettings
-from empatheia.voices.voice import HasTargets, Kit
+from empatheia.voices.voice import Kit
 from empatheia_research.decoding.distractors import Contrast, Distractors, GivenDistractors, RandomDistractors
 from empatheia_research.decoding.turn_pool import turn_pool
 
@@ -26,12 +27,12 @@ class Contrasts:
         self._made: dict[Any, Distractors] = {}
 
     def make(
-        self, understood: Sequence[HasTargets], focus: FocusSettings, batch_size: int = 32
+        self, analyses: Sequence[Analysis], focus: FocusSettings, batch_size: int = 32
     ) -> tuple[list[Contrast | None], list[str]]:
         """The contrast of each conversation, or None and the reason why there is none.
 
         Args:
-            understood: With their targets.
+            analyses: With their targets.
             focus: Kind and number.
             batch_size: Most texts in one pass of a model.
 
@@ -40,10 +41,10 @@ class Contrasts:
             MissingResourceError: The kind needs a model that is not here.
             ConfigError: The model that is here is of another kind.
         """
-        if not understood:
+        if not analyses:
             return [], []
         kind = self._kind(focus)
-        targets = [_targets(one) for one in understood]
+        targets = [targets_of(one) for one in analyses]
         found = kind.make(targets, focus.worlds, strict=focus.strict, batch_size=batch_size)
         reasons = []
         for own, contrast in zip(targets, found, strict=True):
@@ -96,6 +97,7 @@ class Contrasts:
         return scorer if isinstance(scorer, EstimatorWords) else None
 
 
-def _targets(one: HasTargets) -> Targets:
-    turn = len(one.dialogue.turns) - 1
-    return one.targets or Targets(one.dialogue.turns[turn].text, (), turn)
+def targets_of(analysis: Analysis) -> Targets:
+    """The words that the reply should be about, as distractors exchange them."""
+    turn = len(analysis.dialogue.turns) - 1
+    return Targets(analysis.dialogue.turns[turn].text, analysis.targets, turn, source=analysis.by.get("targets", ""))

@@ -114,8 +114,9 @@ class _Analyst:
         """The emotion and the cause words of each context."""
         inputs = self.reader.encode([ReadyInput(e.context, e, 0, 0, ()) for e in examples])
         return [
-            Hints(found.emotion, cause_texts(found.causes, found.turns))
+            Hints(max(one.emotions, key=one.emotions.__getitem__), cause_texts(one.causes, found.dialogue.turns))
             for found in self.reader.understand(inputs, max(1, len(inputs)))
+            for one in [found.newest]
         ]
 
 

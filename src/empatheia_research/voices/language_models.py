@@ -21,7 +21,7 @@ from empatheia.resources.quiet import quiet_loading
 from empatheia.text.inputs import prepare
 from empatheia.text.prompts import read_reply
 from empatheia.voices.decoding import NO_REPEAT, Decoding, DecodingSettings
-from empatheia.voices.endpoint import STANDARD_SHOWN, EndpointAnswers, Prompt, shown_hints
+from empatheia.voices.endpoint import STANDARD_SHOWN, EndpointAnswers, Prompt, hints_of
 from empatheia.voices.language_endpoint import open_endpoint
 from empatheia.voices.voice import Request, Traits, Voice
 from empatheia_research.checkpoints.prompt_contexts import PromptContexts
@@ -278,7 +278,7 @@ class LanguageVoice(LocalVoice):
         return self.reader.decode([id])
 
     def _item(self, request: Request, reply: str | None = None) -> PromptItem:
-        return self.reader.encode(Example(request.dialogue.turns, reply), shown_hints(request.hints, self.shown))
+        return self.reader.encode(Example(request.dialogue.turns, reply), hints_of(request, self.shown))
 
 
 def _cut(item: PromptItem) -> dict[str, Any]:

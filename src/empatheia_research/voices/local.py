@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from empatheia.records.analysis import Analysis
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.voices.decoding import Decoding, DecodingSettings, FocusSettings
-from empatheia.voices.voice import Contrast, Draft, HasTargets, Kit, Likelihood, Request, Traits, Voice
+from empatheia.voices.endpoint import causes_of
+from empatheia.voices.voice import Contrast, Draft, Kit, Likelihood, Request, Traits, Voice
 from empatheia_research.decoding.distractors import Contrast as MadeContrast
 from empatheia_research.decoding.focus import FocusProcessor
 from empatheia_research.decoding.given_replies import focused_score
@@ -33,12 +35,12 @@ class LocalVoice(Voice, ABC):
     _contrasts: Contrasts | None = None
 
     def contrasts(
-        self, understood: Sequence[HasTargets], focus: FocusSettings, kit: Kit
+        self, analyses: Sequence[Analysis], focus: FocusSettings, kit: Kit
     ) -> tuple[list[Contrast | None], list[str]]:
         """See :class:`~empatheia.voices.voice.Scorer`; models are loaded when first needed."""
         if self._contrasts is None or self._contrasts.kit is not kit:
             self._contrasts = Contrasts(kit)
-        found, reasons = self._contrasts.make(understood, focus)
+        found, reasons = self._contrasts.make(analyses, focus)
         return list(found), reasons
 
     @abstractmethod
@@ -143,7 +145,7 @@ class LocalVoice(Voice, ABC):
 
 
 def in_worlds(request: Request) -> list[Request]:
-    """The conversation in every world; hints never name the words that were exchanged there."""
+    """The conversation in every world; causes never name the words that were exchanged there."""
     contrast = request.contrast
     if contrast is None:
         return [request]
@@ -151,6 +153,6 @@ def in_worlds(request: Request) -> list[Request]:
     out: list[Request] = [request]
     for j, dialogue in enumerate(contrast.dialogues(request.dialogue)[1:]):
         words = contrast.replaced[j] if contrast.replaced else ()
-        hints = replace(request.hints, causes=tuple(words)) if request.hints.causes else request.hints
-        out.append(replace(request, dialogue=dialogue, hints=hints))
+        has_causes = request.analysis is not None and bool(causes_of(request.analysis))
+        out.append(replace(request, dialogue=dialogue, causes=tuple(words) if has_causes else ()))
     return out

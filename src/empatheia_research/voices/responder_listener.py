@@ -17,7 +17,8 @@ from empatheia.errors import DecodingError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.protocol import Input
 from empatheia.listener.streaming import ReplyStream
-from empatheia.records.dialogue import Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.reply import Reply
 from empatheia.resources.catalogue import find_model
 from empatheia.resources.manifest import read_manifest
 from empatheia.text.inputs import prepare
@@ -94,7 +95,7 @@ class ResponderListener(BatchListener):
         encoded = self.reader.encode([prepare(item)])
         tensors = self.reader.tensors(encoded)
         found = self.reader.reason(tensors)
-        (understanding,) = self.reader.records(encoded, found)
+        (analysis,) = self.reader.records(encoded, found)
         known = self._known(found)
 
         def start(source: PieceQueue, cancelled: Cancelled) -> None:
@@ -104,22 +105,20 @@ class ResponderListener(BatchListener):
                 self.generate(encoded, tensors, decoding, streamer=source, stopping_criteria=[cancelled], **known)
 
         written = Generation(start, self.tokenizer.decode, is_whole=decoding.strategy == "beam")
-        return ReplyStream(
-            understanding, written, lambda _: Reply(written.text, understanding, self.name, decoding.to_dict())
-        )
+        return ReplyStream(analysis, written, lambda _: Reply(written.text, analysis, self.name, decoding.to_dict()))
 
     def _respond_batch(self, inputs: Sequence[EncodedInput], decoding: Decoding) -> list[Reply]:
         if self._reads_in_parts:
-            understandings, tensors, known = self._read_in_parts(inputs)
+            analyses, tensors, known = self._read_in_parts(inputs)
         else:
             tensors = self.reader.tensors(inputs)
             found = self.reader.reason(tensors)
-            understandings, known = self.reader.records(inputs, found), {}
+            analyses, known = self.reader.records(inputs, found), {}
         rows = self.generate(inputs, tensors, decoding, **known).tolist()
         settings = decoding.to_dict()
         return [
-            Reply(self.tokenizer.decode(row), understanding, self.name, settings)
-            for row, understanding in zip(rows, understandings, strict=True)
+            Reply(self.tokenizer.decode(row), analysis, self.name, settings)
+            for row, analysis in zip(rows, analyses, strict=True)
         ]
 
     @property
@@ -134,27 +133,27 @@ class ResponderListener(BatchListener):
     @torch.inference_mode()
     def _read_in_parts(
         self, inputs: Sequence[EncodedInput]
-    ) -> tuple[list[Understanding], dict[str, Tensor], dict[str, Any]]:
+    ) -> tuple[list[Analysis], dict[str, Tensor], dict[str, Any]]:
         """What is understood, in the inputs' order, and what ``generate()`` goes on from.
 
         Reading padding is dear, so contexts of like length are read together; answering is dear step by step, so all
         are answered at once.
         """
         order: list[int] = []
-        understandings, encodings, masks = [], [], []
+        analyses, encodings, masks = [], [], []
         for part in self.reader.batches(inputs, len(inputs)):
             chosen = [inputs[i] for i in part]
             tensors = self.reader.tensors(chosen)
             found = self.reader.reason(tensors)
             assert found is not None  # systems that take their reasoning reason
-            understandings += self.reader.records(chosen, found)
+            analyses += self.reader.records(chosen, found)
             encodings.append(self.network.encode_reasoned(found, **tensors))
             masks += tensors["attention_mask"]
             order += part
         places = sorted(range(len(order)), key=order.__getitem__)
         mask = pad_sequence([masks[place] for place in places], batch_first=True)
         known = {"encoder_outputs": type(encodings[0]).joined(encodings, places)}
-        return [understandings[place] for place in places], {"attention_mask": mask}, known
+        return [analyses[place] for place in places], {"attention_mask": mask}, known
 
     def _known(self, found: Any) -> dict[str, Any]:
         """What the network has reasoned, where it can go on from there."""

@@ -16,7 +16,9 @@ from empatheia.errors import DataError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.protocol import Input
 from empatheia.listener.streaming import ReplyStream, whole_reply
-from empatheia.records.dialogue import Reply, Understanding
+from empatheia.records.analysis import Analysis, Labels, TurnAnalysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.resources.catalogue import find_model
 from empatheia.resources.manifest import MANIFEST, Manifest, read_json, read_manifest
 from empatheia.taxonomy import EMOTIONS
@@ -62,35 +64,32 @@ class _Contexts:
 
     def understand(
         self, inputs: Sequence[ReadyInput], batch_size: int, progress: Callable[[int], None] | None = None
-    ) -> list[Understanding]:
-        found = self.understand_vectors(inputs, self.vectors(inputs))
+    ) -> list[Analysis]:
+        found = self.analyses_of(inputs, self.vectors(inputs))
         if progress is not None:
             progress(len(inputs))
         return found
 
     @torch.inference_mode()
-    def understand_vectors(self, inputs: Sequence[ReadyInput], vectors: np.ndarray) -> list[Understanding]:
+    def analyses_of(self, inputs: Sequence[ReadyInput], vectors: np.ndarray) -> list[Analysis]:
         if self.network.emotion is None:
-            rows = [[1 / len(EMOTIONS)] * len(EMOTIONS)] * len(inputs)
-        else:
-            logits = self.network.emotion(torch.from_numpy(vectors).to(self.network.device)).double()
-            order = [self.manifest.emotions.index(name) for name in EMOTIONS]
-            rows = (logits[:, order] / self.manifest.temperature).softmax(-1).tolist()
+            return [self._record(ready, None) for ready in inputs]
+        logits = self.network.emotion(torch.from_numpy(vectors).to(self.network.device)).double()
+        order = [self.manifest.emotions.index(name) for name in EMOTIONS]
+        rows = (logits[:, order] / self.manifest.temperature).softmax(-1).tolist()
         return [self._record(ready, row) for ready, row in zip(inputs, rows, strict=True)]
 
-    def _record(self, ready: ReadyInput, probabilities: Sequence[float]) -> Understanding:
+    def _record(self, ready: ReadyInput, probabilities: Sequence[float] | None) -> Analysis:
         text = " ".join(turn.text for turn in ready.example.context)
         reasons = [*ready.doubts, *doubts(text, self.pairs.tokenizer)]
         if not self.analyzes:
             reasons.append(f"the model {self.manifest.name!r} has no emotion head: all emotions are equal here")
-        return Understanding(
-            emotions=dict(zip(EMOTIONS, probabilities, strict=True)),
-            causes=(),
-            words=(),
-            turns=ready.turns,
-            uncertain=tuple(dict.fromkeys(reasons)),
-            model=self.manifest.name,
-        )
+        dialogue, name = Dialogue(ready.example.dialogue_id, ready.turns), self.manifest.name
+        if probabilities is None:
+            return Analysis(dialogue, by={"listener": name}, unsure=tuple(dict.fromkeys(reasons)))
+        felt = Labels(dict(zip(EMOTIONS, probabilities, strict=True)), name)
+        newest = TurnAnalysis(len(ready.turns) - 1, felt)
+        return Analysis(dialogue, (newest,), by={"emotion": name}, unsure=tuple(dict.fromkeys(reasons)))
 
 
 class Retriever(BatchListener):
@@ -168,9 +167,9 @@ class Retriever(BatchListener):
         vectors = self.reader.vectors(inputs)
         told = {"strategy": "retrieve", "candidates": len(self.index)}
         return [
-            Reply(best.text, understanding, self.name, {**told, "score": round(best.score, 4)})
-            for [best], understanding in zip(
-                self._matches(vectors, 1), self.reader.understand_vectors(inputs, vectors), strict=True
+            Reply(best.text, analysis, self.name, {**told, "score": round(best.score, 4)})
+            for [best], analysis in zip(
+                self._matches(vectors, 1), self.reader.analyses_of(inputs, vectors), strict=True
             )
         ]
 

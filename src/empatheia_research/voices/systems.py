@@ -37,6 +37,7 @@ from empatheia_research.checkpoints.system_recipes import (
 from empatheia_research.corpora.licences import LICENCES
 from empatheia_research.recipes import SIZES
 from empatheia_research.responders import RESPONDERS
+from empatheia_research.shipped import results_root
 
 TOLD = ("accuracy", "ppl_word", "ppl_item", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")
 """Scores a line of the table may show."""
@@ -113,7 +114,7 @@ def known_systems(results: str | Path | None = None, runs: str | Path = "runs") 
     """Every system, in the order of the registry.
 
     Args:
-        results: Folder of run records; None = ``results`` of the checkout the package runs from, if it does.
+        results: Folder of run records; None = those that came with this installation.
         runs: Folder of run folders.
     """
     records = _records(results_root() if results is None else Path(results))
@@ -161,12 +162,6 @@ def check_folder(folder: Path, name: str) -> None:
     found = describe_model(folder, str(folder)).system
     if not _is_same(found, name):
         raise CheckpointError(f"{folder} is a model of {found!r}, not of {name!r}. {_remedy(name)}")
-
-
-def results_root() -> Path | None:
-    """``results`` of the checkout the package runs from, or the records beside it; None where neither is there."""
-    package = Path(__file__).parents[1]
-    return next((place for root in (package, package.parents[1]) if (place := root / "results").is_dir()), None)
 
 
 def _describe(

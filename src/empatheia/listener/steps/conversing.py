@@ -9,7 +9,8 @@ from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import SteeredFields, Steering
-from empatheia.records.dialogue import Dialogue, Reply
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.voices.decoding import Decoding, DecodingFields
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -13,13 +13,11 @@ from empatheia.listener.steps.answering import each_alone
 from empatheia.listener.steps.history import read_by_responders
 from empatheia.listener.steps.settings import ExpressSettings, MemorySettings
 from empatheia.listener.steps.understand import Steps
-from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.listener.terms.term import Case, Row, Tools, all_terms, rounded, total
-from empatheia.records.analysis import Inference
-from empatheia.records.dialogue import Candidate
+from empatheia.records.analysis import GIVEN, Analysis
+from empatheia.records.dialogue import Dialogue, Span
+from empatheia.records.reply import Candidate
 from empatheia.registry import nearest
-from empatheia.taxonomy import RELATION_TITLES
-from empatheia.text.prompts import Hints, cause_texts
 from empatheia.voices.decoding import DecodingSettings, FocusSettings
 from empatheia.voices.voice import Contrast, Kit, Likelihood, Request, Scorer, Voice
 
@@ -28,22 +26,18 @@ REPLIES_OF = "replies of "
 _BLANKS = re.compile(r"\s+")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Expressed:
     """Candidates of one conversation.
 
     Attributes:
         candidates: Best first; at least one.
         weights: Of the terms, 0 where a term is missing.
-        contrast: What the turn was told from; None without focus.
-        belief: Piece by piece in the first candidate.
         missing: What could not be done, to the reason.
     """
 
     candidates: tuple[Candidate, ...]
     weights: Mapping[str, float]
-    contrast: Contrast | None
-    belief: tuple[tuple[str, float], ...]
     missing: Mapping[str, str]
 
 
@@ -123,12 +117,12 @@ class Expression:
         self.terms = all_terms()
 
     def express(
-        self, understood: Sequence[Understood], ways: Sequence[DecodingSettings], focus: FocusSettings
+        self, analyses: Sequence[Analysis], ways: Sequence[DecodingSettings], focus: FocusSettings
     ) -> list[Expressed]:
         """Ranked candidates for each conversation; the same alone or among others.
 
         Args:
-            understood: What the steps before found.
+            analyses: What was found, of what is read of the conversations.
             ways: Of writing.
             focus: Whether and how to focus.
 
@@ -138,11 +132,11 @@ class Expression:
             EmpatheiaError: A model the settings name cannot be used.
         """
         self._check_focus(focus)
-        missing: list[dict[str, str]] = [dict(one.missing) for one in understood]
-        contrasts = self._contrasts(understood, focus, missing)
-        requests = [self._request(*pair) for pair in zip(understood, contrasts, strict=True)]
+        missing: list[dict[str, str]] = [dict(one.missing) for one in analyses]
+        contrasts = self._contrasts(analyses, focus, missing)
+        requests = [self._request(*pair) for pair in zip(analyses, contrasts, strict=True)]
         candidates = self._written(requests, ways, focus, missing)
-        weights = self._measured(understood, requests, candidates, focus, missing)
+        weights = self._measured(analyses, requests, candidates, focus, missing)
         return [
             _ranked(rows, counted, one.contrast, said)
             for one, rows, counted, said in zip(requests, candidates, weights, missing, strict=True)
@@ -157,28 +151,23 @@ class Expression:
             )
 
     def _contrasts(
-        self, understood: Sequence[Understood], focus: FocusSettings, missing: Sequence[dict[str, str]]
+        self, analyses: Sequence[Analysis], focus: FocusSettings, missing: Sequence[dict[str, str]]
     ) -> Sequence[Contrast | None]:
         """What each conversation is told from; None where there is no focus, with the reason in ``missing``."""
         able = scorers(self.voices)
         if focus.use == "off" or not able:
-            return [None] * len(understood)
-        contrasts, reasons = able[0].contrasts(understood, focus, self.kit)
+            return [None] * len(analyses)
+        contrasts, reasons = able[0].contrasts(analyses, focus, self.kit)
         for own, reason in zip(missing, reasons, strict=True):
             own |= {"focus": reason} if reason else {}
         return contrasts
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def _request(self, one: Understood, contrast: Contrast | None) -> Request:
+    def _request(self, one: Analysis, contrast: Contrast | None) -> Request:
         dialogue = read_by_responders(one.dialogue, self.memory)
-        return Request(
-            dialogue,
-            None if contrast is None else contrast.at(len(dialogue.turns) - 1),
-            hints_of(one),
-            one.intent,
-            one.perceived(len(one.dialogue.turns) - len(dialogue.turns)),
-        )
+        contrast = None if contrast is None else contrast.at(len(dialogue.turns) - 1)
+        return Request(dialogue, contrast, without(one, dialogue, len(one.dialogue.turns) - len(dialogue.turns)))
 
     def _written(
         self,
@@ -206,7 +195,7 @@ class Expression:
 
     def _measured(
         self,
-        understood: Sequence[Understood],
+        analyses: Sequence[Analysis],
         requests: Sequence[Request],
         candidates: Sequence[Sequence[_Candidate]],
         focus: FocusSettings,
@@ -215,7 +204,7 @@ class Expression:
         """Computes the terms of every candidate; the weights that count in each conversation."""
         cases = [
             Case(one, self._weights(one), request.contrast is not None, len(own))
-            for one, request, own in zip(understood, requests, candidates, strict=True)
+            for one, request, own in zip(analyses, requests, candidates, strict=True)
         ]
         places = [(i, candidate) for i, own in enumerate(candidates) for candidate in own]
         if self.scorer is not None:
@@ -233,12 +222,12 @@ class Expression:
             for case, own, reasons in zip(cases, candidates, missing, strict=True)
         ]
 
-    def _weights(self, one: Understood) -> dict[str, float]:
+    def _weights(self, one: Analysis) -> dict[str, float]:
         """What each term counts; the intent by whether it was given or predicted."""
         weights = self.settings.weights.model_dump()
         predicted = weights.pop("predicted_intent")
         own = {term.name: float(weights.get(term.name, term.default)) for term in self.terms}
-        return own if one.intent_from == GIVEN else own | {"intent": float(predicted)}
+        return own if one.by.get("reaction") == GIVEN else own | {"intent": float(predicted)}
 
     def _counting(
         self, case: Case, candidates: Sequence[_Candidate], missing: dict[str, str], tools: Tools
@@ -248,7 +237,7 @@ class Expression:
             if all(candidate.terms[term.name] is None for candidate in candidates):
                 why = term.missing(case, tools) or "no candidate has a word."
                 missing[f"term {term.name}"] = f"{why} It counts 0."
-        wanted = case.understood.intent if case.is_intent_given else ""
+        wanted = case.intent if case.is_intent_given else ""
         if wanted and "term intent" in missing and not any(voice.traits.reads_intent for voice in self.voices):
             missing["intent"] = f"{wanted!r} changes nothing: no responder is told, and term `intent` counts 0."
         return {term.name: 0.0 if f"term {term.name}" in missing else case.weights[term.name] for term in self.terms}
@@ -287,31 +276,22 @@ def _ranked(
         raise DecodingError("no responder can write in any of the ways; a served model accepts greedy and sample.")
     places = range(len(candidates))
     order = sorted(places, key=lambda i: (not candidates[i].text.strip(), -total(candidates[i].terms, weights), i))
-    return Expressed(
-        candidates=tuple(_candidate(candidates[i], weights) for i in order),
-        weights=weights,
-        contrast=contrast,
-        belief=_belief(candidates[order[0]].scored),
-        missing=missing,
+    facts = {} if contrast is None else {"worlds": contrast.texts, "distractors": contrast.kind}
+    return Expressed(tuple(_candidate(candidates[i], weights, facts) for i in order), weights, missing)
+
+
+def without(analysis: Analysis, dialogue: Dialogue, n: int) -> Analysis:
+    """An analysis in the terms of what is left of its conversation without ``n`` turns in front."""
+    if not n:
+        return analysis
+
+    def kept(spans: Sequence[Span]) -> tuple[Span, ...]:
+        return tuple(replace(span, turn=span.turn - n) for span in spans if span.turn >= n)
+
+    turns = tuple(
+        replace(one, turn=one.turn - n, causes=kept(one.causes), words=kept(one.words)) for one in analysis.turns
     )
-
-
-def hints_of(one: Understood) -> Hints:
-    """What a language model may be shown: the cause phrases as they were perceived, or the words that were named."""
-    words: Sequence[str] = () if one.targets is None else one.targets.words
-    if one.felt is not None and not (one.targets is not None and one.targets.source == GIVEN):
-        words = cause_texts(one.felt.causes, one.felt.turns)
-    side = max(one.sides, key=lambda name: one.sides[name]) if one.sides else ""
-    return Hints(one.emotion, tuple(words), one.intent, inferred(one.inferences), side)
-
-
-def inferred(inferences: Sequence[Inference]) -> tuple[str, ...]:
-    """Inferences as a language model is told of them.
-
-    >>> inferred([Inference(0, "xReact", ("sad", "lonely")), Inference(0, "xWant", (), absent="no near event")])
-    ('feels sad, lonely',)
-    """
-    return tuple(f"{RELATION_TITLES[one.relation]} {', '.join(one.tails)}" for one in inferences if one.tails)
+    return replace(analysis, dialogue=dialogue, turns=turns, targets=kept(analysis.targets))
 
 
 def reply_key(text: str) -> str:
@@ -344,8 +324,9 @@ def _used(
     return used
 
 
-def _candidate(one: _Candidate, weights: Mapping[str, float]) -> Candidate:
-    return Candidate(one.text, one.voice, one.way, one.terms, total(one.terms, weights), tuple(one.also))
+def _candidate(one: _Candidate, weights: Mapping[str, float], facts: Mapping[str, Any]) -> Candidate:
+    facts = {**facts, **({"belief": belief} if (belief := _belief(one.scored)) else {})}
+    return Candidate(one.text, one.voice, one.way, one.terms, total(one.terms, weights), tuple(one.also), facts)
 
 
 def _belief(scored: Likelihood | None) -> tuple[tuple[str, float], ...]:

@@ -2,7 +2,7 @@
 
 >>> listener = FocusedListener.load("listener.yaml")  # doctest: +SKIP
 >>> reply = listener.respond("I lost my dog in the park.", explain=True, alpha=4)  # doctest: +SKIP
->>> reply.explanation.candidates[0].terms["coverage"]  # doctest: +SKIP
+>>> reply.candidates[0].terms["coverage"]  # doctest: +SKIP
 1.0
 """
 
@@ -26,7 +26,7 @@ from empatheia.listener.listener import LISTENERS, Listener
 from empatheia.listener.protocol import Input, Inputs
 from empatheia.listener.reasoner import Reasoner
 from empatheia.listener.steps.conversing import SteeredConversation
-from empatheia.listener.steps.express import REPLIES_OF, Expressed, Expression
+from empatheia.listener.steps.express import REPLIES_OF, Expression
 from empatheia.listener.steps.settings import (
     AUTO,
     REFLECTION,
@@ -36,10 +36,11 @@ from empatheia.listener.steps.settings import (
     read_settings,
 )
 from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
-from empatheia.listener.steps.understand import PERCEPTION, Steps
-from empatheia.listener.steps.understood import Understood
+from empatheia.listener.steps.understand import PERCEPTION, Steps, located
 from empatheia.listener.streaming import ReplyStream
-from empatheia.records.dialogue import Dialogue, Explanation, Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.registry import nearest
 from empatheia.resources.catalogue import LISTENER, find_model
 from empatheia.resources.chat_endpoint import Usage
@@ -65,7 +66,7 @@ class FocusedListener(Listener):
             ``reaction``, ``intent``, ``mechanisms``.
         voices: Who writes, in place of ``express.responders``: listeners or :class:`Voice` objects.
         reasoner: A loaded listener in place of the one the settings name.
-        distractors: Kind to distractors (``empatheia_research.decoding.distractors``), in place of those the settings name.
+        distractors: Kind to distractors (``empatheia_research.decoding.distractors``), instead of the settings'.
         folder: Where relative places of the settings begin; None = the working folder.
         device: A torch device.
 
@@ -166,25 +167,23 @@ class FocusedListener(Listener):
         return reduce(add, found) if found else None
 
     @overload
-    def analyze(
-        self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...
-    ) -> Understanding: ...
+    def analyze(self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...) -> Analysis: ...
 
     @overload
     def analyze(
         self, item: Inputs, batch_size: int = ..., progress: Callable[[int], None] | None = ...
-    ) -> list[Understanding]: ...
+    ) -> list[Analysis]: ...
 
     def analyze(
         self, item: Input | Inputs, batch_size: int = 1, progress: Callable[[int], None] | None = None
-    ) -> Understanding | list[Understanding]:
+    ) -> Analysis | list[Analysis]:
         """As :meth:`Listener.analyze`: the emotion with what earlier turns left behind, and the target words as causes.
 
         Where the targets are words of what the reasoner marks, the causes are all that it marks, in all turns.
         """
         if isinstance(item, str | Dialogue):
             return self._felt([prepare(item)], 1)[0]
-        out: list[Understanding] = []
+        out: list[Analysis] = []
         for chunk in chunks(item):
             for part in _windows(chunk):
                 out += each_once(part, lambda new: self._felt(new, batch_size, progress), progress)
@@ -192,8 +191,9 @@ class FocusedListener(Listener):
 
     def _felt(
         self, inputs: Sequence[ReadyInput], batch_size: int, progress: Callable[[int], None] | None = None
-    ) -> list[Understanding]:
-        found = [one.understanding(self.name) for one in self.steps.understand(inputs, Steering(), batch_size)]
+    ) -> list[Analysis]:
+        read = self.steps.understand(inputs, Steering(), batch_size)
+        found = [located(one, ready, self.name) for one, ready in zip(read, inputs, strict=True)]
         if progress is not None:
             progress(len(inputs))
         return found
@@ -238,7 +238,7 @@ class FocusedListener(Listener):
             item: As for :meth:`Listener.analyze`.
             decoding: One way of writing in place of those in the settings.
             steering: What the caller decides.
-            explain: Give every reply its explanation.
+            explain: Give every reply its candidates.
             **settings: Fields of :class:`Steering` or of :class:`Decoding`: with ``strategy`` they are one way of
                 writing, without it they change those in the settings. And ``care`` as for :meth:`Listener.respond`.
 
@@ -271,14 +271,15 @@ class FocusedListener(Listener):
     ) -> ReplyStream:
         """As :meth:`respond`; candidates are compared at their end, so the reply comes as one piece."""
         ways, steering = self._asked(decoding, steering, settings)
-        found = self.steps.understand([prepare(item)], steering)
+        inputs = [prepare(item)]
+        found = self.steps.understand(inputs, steering)
         made: list[Reply] = []
 
         def write(stop: Event) -> Iterator[str]:
-            made.extend(self._expressed(found, ways, steering, explain))
+            made.extend(self._expressed(inputs, found, ways, steering, explain))
             yield made[-1].text
 
-        return ReplyStream(found[0].understanding(self.name), write, lambda _: made[-1])
+        return ReplyStream(located(found[0], inputs[0], self.name), write, lambda _: made[-1])
 
     def converse(
         self,
@@ -342,22 +343,28 @@ class FocusedListener(Listener):
     def _replies(
         self, inputs: Sequence[ReadyInput], ways: Sequence[DecodingSettings], steering: Steering, explain: bool
     ) -> list[Reply]:
-        return self._expressed(self.steps.understand(inputs, steering), ways, steering, explain)
+        return self._expressed(inputs, self.steps.understand(inputs, steering), ways, steering, explain)
 
     def _expressed(
-        self, found: Sequence[Understood], ways: Sequence[DecodingSettings], steering: Steering, explain: bool
+        self,
+        inputs: Sequence[ReadyInput],
+        found: Sequence[Analysis],
+        ways: Sequence[DecodingSettings],
+        steering: Steering,
+        explain: bool,
     ) -> list[Reply]:
         focus = steering.focused(self.settings.express.focus)
         told = self.expression.express(found, ways, focus)
         return [
             Reply(
                 said.candidates[0].text,
-                _with_doubts(one.understanding(self.name), said),
+                _with_missing(located(one, ready, self.name), said.missing),
                 self.name,
                 {"responder": said.candidates[0].responder, **said.candidates[0].decoding},
-                explanation(one, said) if explain else None,
+                said.candidates if explain else (),
+                said.weights if explain else {},
             )
-            for one, said in zip(found, told, strict=True)
+            for ready, one, said in zip(inputs, found, told, strict=True)
         ]
 
     def _reasoner(self) -> Reasoner:
@@ -424,34 +431,11 @@ def _steered(steering: Steering | None, decoding: Decoding | None, decided: dict
     return steering.but(**decided) if decided else steering
 
 
-def explanation(one: Understood, said: Expressed) -> Explanation:
-    """Why this reply: everything the steps found, and every candidate with its terms."""
-    return Explanation(
-        emotion=one.emotion,
-        emotion_from=one.emotion_from,
-        emotions=one.emotions,
-        prior=one.prior,
-        turns=one.ready.turns,
-        targets=one.spans(),
-        targets_from="" if one.targets is None else one.targets.source,
-        worlds=() if said.contrast is None else said.contrast.texts,
-        distractors_from="" if said.contrast is None else said.contrast.kind,
-        inferences=tuple({"relation": r.relation, "tails": list(r.tails), "absent": r.absent} for r in one.inferences),
-        intent=one.intent,
-        intent_from=one.intent_from,
-        intents=one.intents,
-        candidates=said.candidates,
-        weights=said.weights,
-        belief=said.belief,
-        missing=said.missing,
-    )
-
-
-def _with_doubts(understanding: Understanding, said: Expressed) -> Understanding:
-    """Told also to who asks for no explanation: a responder that gave no answer, an intent that changed nothing."""
-    failed = [f"{what} are missing: {why}" for what, why in said.missing.items() if what.startswith(REPLIES_OF)]
-    failed += [f"the wanted intent {why}" for what, why in said.missing.items() if what == "intent"]
-    return replace(understanding, uncertain=(*understanding.uncertain, *failed)) if failed else understanding
+def _with_missing(analysis: Analysis, missing: Mapping[str, str]) -> Analysis:
+    """What the writing could not do, too; a responder without an answer, or an intent without effect, is a doubt."""
+    failed = [f"{what} are missing: {why}" for what, why in missing.items() if what.startswith(REPLIES_OF)]
+    failed += [f"the wanted intent {why}" for what, why in missing.items() if what == "intent"]
+    return replace(analysis, missing=missing, unsure=(*analysis.unsure, *failed))
 
 
 def _windows(inputs: Sequence[ReadyInput]) -> Iterator[Sequence[ReadyInput]]:

@@ -15,7 +15,7 @@ from empatheia.listener.protocol import Input
 from empatheia.listener.steps.express import reply_key
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.steering import Steering
-from empatheia.records.dialogue import Candidate, Explanation
+from empatheia.records.reply import Candidate, Reply
 from empatheia.resources.catalogue import SMALL, is_here
 from empatheia.text.inputs import as_dialogue
 from empatheia.voices.given import GivenVoice
@@ -41,8 +41,8 @@ class Ranker:
         """With the small responder as its scorer where that is on this machine, else without one."""
         return cls(Listener.load(SMALL) if is_here(SMALL) else None)
 
-    def rank(self, item: Input, replies: Sequence[str], steering: Steering | None = None) -> Explanation:
-        """What is felt, what a reply should be about, and the replies with their terms, best first.
+    def rank(self, item: Input, replies: Sequence[str], steering: Steering | None = None) -> Reply:
+        """The best reply, with all as its candidates and what is felt, and should be answered, as its analysis.
 
         Of replies that differ in case and blanks only, each has the terms of the first. For one thread at a time.
 
@@ -61,11 +61,11 @@ class Ranker:
                 raise DataError(f"reply {number} of {len(replies)} is blank; give a text.")
         dialogue = as_dialogue(item)
         self._voice.replies = {dialogue.id: tuple(replies)}
-        why = self._listener.respond(dialogue, steering=steering or Steering(), explain=True).explanation
-        assert why is not None  # it was asked for
-        found = {reply_key(one.text): one for one in why.candidates}
+        reply = self._listener.respond(dialogue, steering=steering or Steering(), explain=True, care=False)
+        found = {reply_key(one.text): one for one in reply.candidates}
         ranked = [replace(found[reply_key(text)], text=text, also=()) for text in replies]
-        return replace(why, candidates=tuple(sorted(ranked, key=_minus_score)))
+        candidates = tuple(sorted(ranked, key=_minus_score))
+        return replace(reply, text=candidates[0].text, candidates=candidates)
 
 
 def _minus_score(one: Candidate) -> float:

@@ -24,9 +24,8 @@ from empatheia.listener.steps.answering import STEP_OF, Notes, models_named, rem
 from empatheia.listener.steps.perceive import Perceiver
 from empatheia.listener.steps.settings import ListenerSettings, ProjectSettings
 from empatheia.listener.steps.steering import OFF, Steering
-from empatheia.listener.steps.understood import GIVEN, Understood
-from empatheia.records.analysis import Inference, TurnLabels, WordScores
-from empatheia.records.dialogue import CauseAnnotation, Dialogue, Understanding
+from empatheia.records.analysis import EVEN, GIVEN, Analysis, Inference, Labels, TurnAnalysis, TurnLabels, WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.uncertainty import doubts
@@ -148,10 +147,12 @@ class Steps:
         if not texts or not self._perceives or self.reading is None:
             return None
         with self._lock:
-            return [found.sides for found in self.reading.listener.analyze(list(texts))]
+            return [found.newest.sides for found in self.reading.listener.analyze(list(texts))]
 
-    def understand(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int = 1) -> list[Understood]:
+    def understand(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int = 1) -> list[Analysis]:
         """Everything the steps find, in the order of the inputs; an input gets the same alone or among others.
+
+        The analyses are of what is read of the conversations; :func:`located` puts them into these.
 
         Args:
             inputs: Prepared conversations.
@@ -165,7 +166,7 @@ class Steps:
         with self._lock:
             return self._understood(inputs, steering, batch_size)
 
-    def _understood(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int) -> list[Understood]:
+    def _understood(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int) -> list[Analysis]:
         dialogues = [Dialogue(ready.example.dialogue_id, ready.example.context) for ready in inputs]
         notes = Notes(len(inputs))
         self._forget()
@@ -184,23 +185,37 @@ class Steps:
         wanted = steering.intent or self.settings.react.intent
         out = []
         for i, dialogue in enumerate(dialogues):
-            (now, before, emotion_from), predicted = emotions[i], None if wanted else intents[i]
+            (felt_emotion, before), reaction = emotions[i], None
+            if wanted:
+                reaction = Labels({wanted: 1.0}, GIVEN)
+            elif (predicted := intents[i]) is not None:
+                reaction = Labels(dict(predicted.probabilities), intent_from)
+            is_given = felt_emotion is not None and felt_emotion.by == GIVEN
+            read, found = felt[i], targets[i]
+            causes, words = _felt(read or marked[i], found)
+            newest = TurnAnalysis(
+                len(dialogue.turns) - 1,
+                felt_emotion,
+                None if read is None or is_given else read.newest.side,
+                causes,
+                words,
+                inferences=inferences[i],
+                reaction=reaction,
+            )
+            by = {
+                "emotion": "" if felt_emotion is None else felt_emotion.by,
+                "targets": "" if found is None else found.source,
+                "reaction": "" if reaction is None else reaction.by,
+            }
             out.append(
-                Understood(
-                    ready=inputs[i],
-                    dialogue=dialogue,
-                    emotions=now,
-                    prior=before,
-                    emotion_from=emotion_from,
-                    targets=targets[i],
-                    inferences=inferences[i],
-                    intent=wanted or (predicted.label if predicted else ""),
-                    intents=dict(predicted.probabilities) if predicted else {},
-                    intent_from=GIVEN if wanted else intent_from if predicted else "",
-                    missing=notes.missing[i],
-                    uncertain=(*doubted[i], *notes.doubts[i]),
-                    marked=marked[i],
-                    felt=felt[i],
+                Analysis(
+                    dialogue,
+                    (newest,),
+                    () if found is None else found.spans,
+                    before,
+                    {part: name for part, name in by.items() if name},
+                    notes.missing[i],
+                    (*doubted[i], *notes.doubts[i]),
                 )
             )
         return out
@@ -219,10 +234,10 @@ class Steps:
         given: str | None,
         notes: Notes,
         batch_size: int,
-    ) -> list[tuple[dict[str, float], dict[str, float], str]]:
-        """Posterior, what earlier turns left behind, and who found it."""
-        even = dict.fromkeys(EMOTIONS, 1 / len(EMOTIONS))
-        alone = (even, even, "") if given is None else ({name: float(name == given) for name in EMOTIONS}, even, GIVEN)
+    ) -> list[tuple[Labels | None, Mapping[str, float]]]:
+        """Posterior by who found it, and what earlier turns left behind."""
+        named = None if given is None else Labels({name: float(name == given) for name in EMOTIONS}, GIVEN)
+        alone = (named, EVEN)
         if given is not None and self.settings.memory.carry == 0.0:
             return [alone] * len(dialogues)  # nobody has to be asked
         if perceiver is None:
@@ -230,13 +245,14 @@ class Steps:
                 notes.everywhere("perceive", self.reason("emotion"))
             return [alone] * len(dialogues)
         source = perceiver.name if given is None else GIVEN
-        out = []
+        out: list[tuple[Labels | None, Mapping[str, float]]] = []
         for row in notes.rows("perceive", perceiver, dialogues, batch_size):
             if row is None:
                 out.append(alone)
                 continue
             now, before = row[-1].probabilities, perceiver.prior(row)
-            out.append(({e: now.get(e, 0.0) for e in EMOTIONS}, {e: before.get(e, 0.0) for e in EMOTIONS}, source))
+            posterior = Labels({e: now.get(e, 0.0) for e in EMOTIONS}, source)
+            out.append((posterior, {e: before.get(e, 0.0) for e in EMOTIONS}))
         return out
 
     def _targets(
@@ -267,13 +283,13 @@ class Steps:
             return "given"
         return "auto" if way == OFF and steering.focus not in (None, OFF) else way
 
-    def _marked(self, dialogues: Sequence[Dialogue], steering: Steering) -> list[Understanding | None]:
+    def _marked(self, dialogues: Sequence[Dialogue], steering: Steering) -> list[Analysis | None]:
         """What the reasoner marks in all turns, where the targets are words of that."""
         if isinstance(self._finder(self._way(steering)), ReasonerTargets) and self.reading is not None:
             return self._read(dialogues)
         return [None] * len(dialogues)
 
-    def _read(self, dialogues: Sequence[Dialogue]) -> list[Understanding | None]:
+    def _read(self, dialogues: Sequence[Dialogue]) -> list[Analysis | None]:
         """What the reasoner understands at the newest turns."""
         if self.reading is None:
             return [None] * len(dialogues)
@@ -289,7 +305,7 @@ class Steps:
             return SpanTargets(causes, most, self._emotion_for(causes, perceiver))
         if way in ("auto", "reasoner") and (reading := self.reading) is not None:
 
-            def analyze(asked: list[Dialogue]) -> list[Understanding]:
+            def analyze(asked: list[Dialogue]) -> list[Analysis]:
                 return [list(row.values())[-1] for row in reading.read(asked)]
 
             return ReasonerTargets(analyze, most)
@@ -337,7 +353,7 @@ class Steps:
         stand_ins = self.analyzer.stand_ins
         notes = [f"a stand-in answered: {stand_ins[part]}" for part in STEP_OF if part in stand_ins]
         if "emotion" in self._by_reasoner and self.reading is not None:
-            found = [list(row.values())[-1].uncertain for row in self.reading.read(dialogues)]
+            found = [list(row.values())[-1].unsure for row in self.reading.read(dialogues)]
             read = [
                 (*unread(ready.n_skipped, ready.shift, ready.turns), *own)
                 for ready, own in zip(inputs, found, strict=True)
@@ -354,6 +370,32 @@ class Steps:
         reading = self.__dict__.get("reading")  # not to be loaded for this
         if reading is not None:
             reading.forget()
+
+
+def located(analysis: Analysis, ready: ReadyInput, listener: str) -> Analysis:
+    """An analysis of what was read of a conversation as one of the conversation as it was given, by a listener."""
+    dialogue = Dialogue(ready.example.dialogue_id, ready.turns)
+    turns = tuple(
+        replace(
+            one,
+            turn=one.turn + ready.n_skipped,
+            causes=tuple(map(ready.located, one.causes)),
+            words=tuple(map(ready.located, one.words)),
+        )
+        for one in analysis.turns
+    )
+    targets = tuple(map(ready.located, analysis.targets))
+    by = {**analysis.by, "listener": listener}
+    return replace(analysis, dialogue=dialogue, turns=turns, targets=targets, by=by)
+
+
+def _felt(read: Analysis | None, targets: Targets | None) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """Causes and words of the newest turn: as they are perceived; words that the caller names are the causes."""
+    if read is not None and (targets is None or targets.source != GIVEN):
+        return read.newest.causes, read.newest.words
+    causes = () if targets is None else targets.spans
+    words = tuple(sorted(causes, key=lambda span: span.start)) if read is None else read.newest.words
+    return causes, words
 
 
 def _kept(row: Sequence[Inference], settings: ProjectSettings, turn: int) -> Iterator[Inference]:

@@ -18,21 +18,19 @@ class IntentTerm(RankingTerm):
     def values(self, rows: Sequence[Row], tools: Tools) -> list[float | None]:
         """See :class:`RankingTerm`; no model is loaded where no intent is wanted, or for a weight of 0."""
         chosen = [
-            i
-            for i, row in enumerate(rows)
-            if row.case.understood.intent and row.case.weights[self.name] and not row.is_blank
+            i for i, row in enumerate(rows) if row.case.intent and row.case.weights[self.name] and not row.is_blank
         ]
         component = tools.part("intent") if chosen else None
         if component is None:
             return [None] * len(rows)
         labels = [found[-1].probabilities for found in component.annotate(_answered(rows, chosen))]
-        wanted = [rows[i].case.understood.intent for i in chosen]
+        wanted = [rows[i].case.intent for i in chosen]
         values = [math.log(max(own.get(label, 0.0), LEAST)) for own, label in zip(labels, wanted, strict=True)]
         return placed(rows, chosen, values)
 
     def missing(self, case: Case, tools: Tools) -> str:
         """See :class:`RankingTerm`."""
-        if not case.understood.intent:
+        if not case.intent:
             return "no intent is wanted of the reply."
         if not case.weights[self.name]:
             return UNWEIGHTED if case.is_intent_given else "`predicted_intent`, its weight for a predicted one, is 0."
@@ -78,12 +76,12 @@ class SideTerm(RankingTerm):
         said = tools.reading.sides_of([rows[i].text for i in chosen]) if chosen else None
         if said is None:
             return [None] * len(rows)
-        values = [side(rows[i].case.understood.sides, sides) for i, sides in zip(chosen, said, strict=True)]
+        values = [side(rows[i].case.newest.sides, sides) for i, sides in zip(chosen, said, strict=True)]
         return placed(rows, chosen, values)
 
     def missing(self, case: Case, tools: Tools) -> str:
         """See :class:`RankingTerm`."""
-        if not case.understood.sides:
+        if not case.newest.sides:
             return "no perception says how pleasant it is (empatheia models get listener)."
         return "there is one candidate." if case.weights[self.name] else UNWEIGHTED
 
@@ -113,4 +111,4 @@ def _pleasant(sides: Mapping[str, float]) -> float:
 
 def _answered(rows: Sequence[Row], chosen: Sequence[int]) -> list[Dialogue]:
     """The newest speaker turn and the reply to it."""
-    return [Dialogue("", (rows[i].case.understood.dialogue.turns[-1], Turn("listener", rows[i].text))) for i in chosen]
+    return [Dialogue("", (rows[i].case.analysis.dialogue.turns[-1], Turn("listener", rows[i].text))) for i in chosen]

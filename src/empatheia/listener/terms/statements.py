@@ -34,7 +34,7 @@ class Contradiction(RankingTerm):
         out: list[float | None] = []
         for row in rows:
             give_way()
-            out.append(contradiction(row.text, row.case.understood.dialogue.turns))
+            out.append(contradiction(row.text, row.case.analysis.dialogue.turns))
         return out
 
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from empatheia.listener.steps.understood import GIVEN, Understood
+from empatheia.records.analysis import GIVEN, Analysis, TurnAnalysis
 from empatheia.registry import Registry
 from empatheia.voices.voice import Likelihood, Scorer
 
@@ -98,21 +98,31 @@ class Case:
     """A conversation whose candidates are ranked.
 
     Attributes:
-        understood: What the steps before found.
+        analysis: What was found in it.
         weights: Name of a term to what it counts here.
         has_contrast: Whether there are distractors.
         n_candidates: How many are ranked.
     """
 
-    understood: Understood
+    analysis: Analysis
     weights: Mapping[str, float]
     has_contrast: bool
     n_candidates: int
 
     @property
+    def newest(self) -> TurnAnalysis:
+        """What is said of the turn that is answered."""
+        return self.analysis.newest
+
+    @property
+    def intent(self) -> str:
+        """That is wanted of the reply; "" if nothing named one."""
+        return "" if self.newest.reaction is None else self.newest.reaction.label
+
+    @property
     def is_intent_given(self) -> bool:
         """Whether the caller named the intent."""
-        return self.understood.intent_from == GIVEN
+        return self.newest.reaction is not None and self.newest.reaction.by == GIVEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,11 +36,11 @@ class Knowledge(RankingTerm):
 
     def values(self, rows: Sequence[Row], tools: Tools) -> list[float | None]:
         """See :class:`RankingTerm`."""
-        return [knowledge(row.text, row.case.understood.inferences) for row in rows]
+        return [knowledge(row.text, row.case.newest.inferences) for row in rows]
 
     def missing(self, case: Case, tools: Tools) -> str:
         """See :class:`RankingTerm`."""
-        has_any = any(inference.tails for inference in case.understood.inferences)
+        has_any = any(inference.tails for inference in case.newest.inferences)
         return "" if has_any else "nothing was inferred."
 
 
@@ -55,7 +55,7 @@ class Diversity(RankingTerm):
         out: list[float | None] = []
         for row in rows:
             give_way()
-            turns = row.case.understood.dialogue.turns
+            turns = row.case.analysis.dialogue.turns
             out.append(diversity(row.text, [turn.text for turn in turns if turn.role == "listener"]))
         return out
 
@@ -136,7 +136,7 @@ def words_of(text: str) -> list[str]:
 
 
 def _targets(case: Case) -> Sequence[str]:
-    return case.understood.targets.words if case.understood.targets else ()
+    return [span.of(case.analysis.dialogue.turns) for span in case.analysis.targets]
 
 
 def _pairs(words: Sequence[str]) -> list[tuple[str, ...]]:

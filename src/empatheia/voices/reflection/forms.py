@@ -1,4 +1,10 @@
-"""The sentence forms of ``forms.yaml``: read once, checked, filled."""
+"""The sentence forms of ``forms.json``: read once, checked, filled.
+
+What the reflection may say, one form a line, by moment, part and topic: ``id``, ``moment``, ``part``, ``text``;
+``emotions``, ``not``, ``topics``, ``own`` where needed (``own``: only for what the speaker did, "You earned that.").
+Every form was written for this project, in plain spoken English: would a warm, plain person say it aloud? Licence of
+the file: CC BY 4.0. It is JSON because a cold start would spend more time on YAML than on the reply.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +12,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from empatheia.errors import DataError
-from empatheia.settings import read_package_yaml
+from empatheia.reading import parse_json
 from empatheia.taxonomy import EMOTIONS
 from empatheia.voices.reflection.families import FAMILIES
 from empatheia.voices.reflection.topics import names
 
+_FILE = Path(__file__).with_name("forms.json")
 PARTS = ("say", "feel", "side", "ask", "stay", "whole")
 WILDCARDS = ("any", "any_pleasant", "any_unpleasant")
 TALK = ("opening", "advice", "question", "greeting", "smalltalk", "closing", "short", "brief", "irony", "notext")
@@ -89,10 +97,10 @@ def load_forms() -> tuple[Form, ...]:
     Raises:
         DataError: The file breaks its own rules.
     """
-    return read_forms(read_package_yaml(__file__, "forms.yaml"))
+    return read_forms(parse_json(_FILE.read_text(encoding="utf-8")))
 
 
-def read_forms(records: object, source: str = "forms.yaml") -> tuple[Form, ...]:
+def read_forms(records: object, source: str = "forms.json") -> tuple[Form, ...]:
     """Checks records and makes forms of them.
 
     Raises:

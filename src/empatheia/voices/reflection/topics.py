@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -79,8 +79,8 @@ class _Rule:
     is_light: bool
     is_mixed: bool
     is_sure: bool
-    says: re.Pattern[str]
-    never: re.Pattern[str] | None
+    says: str
+    never: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ def _rules() -> _Rules:
     macros: Mapping[str, str] = {name: re.sub(r"\|\s+", "|", text.strip()) for name, text in data["macros"].items()}
     stands = {"LAUGH": _LAUGHED, "KIN": r"kin\d+q", "PET": r"pet\d+q", "MY": macros["MY"], "PETS": macros["PETS"]}
 
-    def compiled(pattern: str) -> re.Pattern[str]:
+    def whole(pattern: str) -> str:
         pattern = re.sub(r"\b(?:KIN|PET|MY|PETS|LAUGH)\b", lambda match: f"(?:{stands[match[0]]})", pattern)
-        return re.compile(r"\b(?:" + pattern.replace(" ", r"\s+") + ")", re.IGNORECASE)
+        return r"\b(?:" + pattern.replace(" ", r"\s+") + ")"
 
     topics = tuple(
         _Rule(
@@ -108,8 +108,8 @@ def _rules() -> _Rules:
             entry.get("light", False),
             entry.get("mixed", False),
             entry.get("sure", False),
-            compiled("|".join(entry["says"])),
-            compiled(entry["never"]) if "never" in entry else None,
+            whole("|".join(entry["says"])),
+            whole(entry["never"]) if "never" in entry else "",
         )
         for name, entry in data["topics"].items()
     )
@@ -171,10 +171,15 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
 
 def _first_said(rule: _Rule, text: str) -> re.Match[str] | None:
     """Where a text first tells of a topic, as something real and the speaker's; None if it does not."""
-    if rule.never is not None and rule.never.search(text):
-        return None
-    real = (m for m in rule.says.finditer(text) if not _is_unreal(text, m) and not _is_of_others(rule, text, m))
-    return next(real, None)
+    says = _compiled(rule.says).finditer(text)
+    real = next((m for m in says if not _is_unreal(text, m) and not _is_of_others(rule, text, m)), None)
+    return None if real is not None and rule.never and _compiled(rule.never).search(text) else real
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled when a text first needs it: long texts have no light topics, and few have what speaks against one."""
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def _is_of_others(rule: _Rule, text: str, match: re.Match[str]) -> bool:

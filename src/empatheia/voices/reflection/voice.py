@@ -36,7 +36,10 @@ class ReflectionVoice(Voice):
         out: list[list[Draft]] = []
         for one in requests:
             give_way()
-            found = reflect(one.dialogue.turns, one.perceived or Perceived({}, {}, ()), REFLECTIONS, seed=way.seed)
+            newest = one.newest
+            emotions = {} if newest.emotion is None else newest.emotion.probabilities
+            perceived = Perceived(emotions, newest.sides, newest.causes, newest.words)
+            found = reflect(one.dialogue.turns, perceived, REFLECTIONS, seed=way.seed)
             out.append(
                 [
                     Draft(own.text, {"strategy": REFLECTION, "forms": list(own.parts), "sureness": own.sureness})

@@ -26,7 +26,8 @@ from empatheia.listener.steps.settings import ListenerSettings, check_settings
 from empatheia.metrics.base import Metric
 from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.significance import adjusted, paired_permutation
-from empatheia.records.dialogue import Dialogue, Reply
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.settings import merge
 from empatheia.taxonomy import MECHANISMS
 from empatheia_research.decoding.focus_scores import Judged
@@ -142,7 +143,7 @@ class ListenTask(JudgedMeasurement):
                 replies += part
                 bar.update(len(part))
         seconds = time.perf_counter() - begun
-        missing = Counter(what for reply in replies if reply.explanation for what in reply.explanation.missing)
+        missing = Counter(what for reply in replies for what in reply.analysis.missing)
         return Answers(
             [reply.text for reply in replies],
             ["focus" in reply.decoding for reply in replies],

@@ -1,9 +1,9 @@
 """The task of the second look: emotions and sides by states of a frozen language model, mixed with a perception.
 
-The lessons are those of :mod:`empatheia_research.training.tasks.perceive`. The language model reads each of them once; its
-states are kept in the run folder, so epochs cost next to nothing and a stopped run goes on. How much the second look
-says in the mixture is found on validation data, half everyday texts and half EmpatheticDialogues, by the likelihood of
-the labels.
+The lessons are those of :mod:`empatheia_research.training.tasks.perceive`. The language model reads each of them
+once; its states are kept in the run folder, so epochs cost next to nothing and a stopped run goes on. How much the
+second look says in the mixture is found on validation data, half everyday texts and half EmpatheticDialogues, by the
+likelihood of the labels.
 """
 
 from __future__ import annotations

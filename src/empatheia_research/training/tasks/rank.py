@@ -130,8 +130,7 @@ class RankTask(Measurement):
         for start in range(0, len(dialogues), 16):
             part = list(dialogues[start : start + 16])
             for dialogue, reply in zip(part, self.listener.respond(part, explain=True, care=False), strict=True):
-                assert reply.explanation is not None  # it was asked for
-                by_text = {reply_key(one.text): one.terms for one in reply.explanation.candidates}
+                by_text = {reply_key(one.text): one.terms for one in reply.candidates}
                 found = [by_text[reply_key(text)] for text in self.given.replies[dialogue.id]]
                 rows.append([[float(own[name] or 0.0) for name in self.data.terms] for own in found])
         terms = np.array(rows, dtype=np.float64)

@@ -36,8 +36,8 @@ def marked_answers(items: Sequence[EntailmentItem], notes: Sequence[CauseAnnotat
 
     Args:
         items: Targets with their histories.
-        notes: What :func:`~empatheia_research.understanding.causes.entailment.annotate` gave for them at threshold 0, so that
-            every turn that was read has its span.
+        notes: What :func:`~empatheia_research.understanding.causes.entailment.annotate` gave for them at threshold 0,
+            so that every turn that was read has its span.
 
     Returns:
         As :func:`~empatheia_research.understanding.causes.spans.extract`; ``log_odds`` is of the turn being causal.

@@ -1,8 +1,8 @@
 """The listener that answers by default, measured as a whole: what it perceives, and what it says.
 
-Perception is what :func:`empatheia_research.training.tasks.perceive.perception_scores` measures, of the reader that the listener
-uses (with the second look where its language model is at hand). Replies are given to everyday conversations and to
-contexts of EmpatheticDialogues; nothing of a corpus but the turns is shown.
+Perception is what :func:`empatheia_research.training.tasks.perceive.perception_scores` measures, of the reader that the
+listener uses (with the second look where its language model is at hand). Replies are given to everyday conversations
+and to contexts of EmpatheticDialogues; nothing of a corpus but the turns is shown.
 """
 
 from __future__ import annotations

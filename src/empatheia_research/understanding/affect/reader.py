@@ -1,12 +1,12 @@
 """What a person feels in a conversation, how pleasant it is, and which few words caused it: one encoder, three heads.
 
 Perception of the default listener. A small pretrained sentence encoder reads the turns, ``[CLS] U_1 [SEP] U_2 [SEP]
-...``; low-rank updates (:mod:`empatheia_research.layers.low_rank`) teach it feelings without unlearning what it knows. Heads:
-one of 32 emotions; the *side* (pleasant, unpleasant, mixed), learnt from more data than the emotion and right where
-that is not; and for every piece whether it belongs to the cause: from its last state and the means, or by a recurrent
-network over the states of several layers (:class:`WordReader`), which learns after the rest and leaves it as it is. No
-published system: Kim et al. (2021) find cause words without word labels, Gao et al. (2021) gate attention by causes;
-here words have labels, self-written.
+...``; low-rank updates (:mod:`empatheia_research.layers.low_rank`) teach it feelings without unlearning what it knows.
+Heads: one of 32 emotions; the *side* (pleasant, unpleasant, mixed), learnt from more data than the emotion and right
+where that is not; and for every piece whether it belongs to the cause: from its last state and the means, or by a
+recurrent network over the states of several layers (:class:`WordReader`), which learns after the rest and leaves it as
+it is. No published system: Kim et al. (2021) find cause words without word labels, Gao et al. (2021) gate attention by
+causes; here words have labels, self-written.
 
 A saved model is small: it holds the updates and the heads, and names its base with the checksum of the base's weights.
 """

@@ -93,8 +93,8 @@ class CauseSpans(JointReader):
     """Points at the first and the last piece of a causal span.
 
     Paper form: a linear map of each state to a start and an end logit. Joint form: turn logits as in
-    :class:`~empatheia_research.understanding.causes.entailment.JointReader`, and ``MLP([state; h_t])`` to a start and an end
-    logit that compete within a turn.
+    :class:`~empatheia_research.understanding.causes.entailment.JointReader`, and ``MLP([state; h_t])`` to a start and
+    an end logit that compete within a turn.
 
     Args:
         config: Sizes and form; ``config.encoder_config`` says which encoder to build (no weights are loaded).

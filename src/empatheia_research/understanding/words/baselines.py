@@ -114,7 +114,7 @@ class LexiconWords:
 
     @classmethod
     def load(cls, path: str | Path) -> LexiconWords:
-        """From a file, or ``warriner`` / ``vader`` of the data folder; see :func:`empatheia_research.corpora.lexicons.load`."""
+        """From a file, or ``warriner``, ``vader`` of the data; see :func:`empatheia_research.corpora.lexicons.load`."""
         return cls(lexicons.load(path))
 
     def score(self, questions: Sequence[WordQuestion], *, batch_size: int = 32) -> list[WordAnswer]:

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from empatheia.errors import DataError, EmpatheiaError
 from empatheia.reading import files_below, parse_json, read_record, read_text
 from empatheia.records.dialogue import Dialogue, Span
+from empatheia.registry import Registry
 from empatheia.replies.replies import ReplyFile, SystemReply, numbered
 from empatheia.replies.reply_files import read_replies
-from empatheia.settings import read_yaml
 from empatheia.text.words import CONTRACTIONS
-from empatheia_research.corpora import CORPORA, facts_of, splits_of
 
 OUTPUTS = "outputs.jsonl"
 GENERIC = ("reply",)
@@ -165,7 +164,7 @@ def read_answers(place: str | Path, format: str = "auto", name: str = "", data: 
     file = read_replies(path, format)
     rows = _rows(path) if file.format == "jsonl" else {}
     notes = list(file.notes)
-    sources = _Contexts(_corpus_of(run), data)
+    sources = _contexts(run, data)
     answers: dict[str, tuple[Answer, ...]] = {}
     n_bad_spans = 0
     labels = labels_of(file, title)
@@ -225,31 +224,45 @@ def text_key(*texts: str) -> str:
     return "".join(character for character in joined if character.isalnum())
 
 
-class _Contexts:
-    """Dialogues of a corpus, read when the first is asked for."""
+class RunContexts(Protocol):
+    """The dialogues that a run answered, which its outputs only name.
 
-    def __init__(self, corpus: str, data: str | Path | None) -> None:
-        self.corpus, self.data = corpus, data
-        self.trouble = ""
-        self._found: dict[str, Dialogue] = {}
-        self._left: list[str] | None = None  # splits that were not read yet
+    Attributes:
+        trouble: Why some are missing; empty where nothing is.
+    """
+
+    trouble: str
 
     def of(self, dialogue: str) -> Dialogue | None:
-        """The dialogue of that id; None if no split has it, and then ``trouble`` may say why."""
-        try:
-            if self._left is None:
-                self._left = list(reversed(splits_of(self.corpus)))  # test first
-            load = CORPORA.get(self.corpus)
-            root = self.data if facts_of(self.corpus).file else None
-            while dialogue not in self._found and self._left:
-                for found in load(self._left.pop(0), root=root):
-                    self._found.setdefault(found.id, found)
-        except EmpatheiaError as error:
-            self._left, self.trouble = [], f"contexts are missing: {error}"
-        return self._found.get(dialogue)
+        """The dialogue of that id; None where there is none, and then ``trouble`` may say why."""
+        ...
 
 
-def _answer(label: str, reply: SystemReply, row: Mapping[str, Any], contexts: _Contexts) -> tuple[Answer, int]:
+CONTEXTS = Registry("contexts", {})
+"""What finds the dialogues of a run: under ``corpus`` a class made with a run's folder and a folder of corpora."""
+
+
+class _NoContexts:
+    """Stands for the corpora where the package that reads them is not installed."""
+
+    def __init__(self, trouble: str) -> None:
+        self._why = trouble
+        self.trouble = ""
+
+    def of(self, dialogue: str) -> Dialogue | None:
+        """None, and from then on ``trouble`` says why."""
+        self.trouble = self._why
+        return None
+
+
+def _contexts(run: Path | None, data: str | Path | None) -> RunContexts:
+    try:
+        return CONTEXTS.get("corpus")(run, data)
+    except EmpatheiaError as error:
+        return _NoContexts(f"contexts are missing: {error}")
+
+
+def _answer(label: str, reply: SystemReply, row: Mapping[str, Any], contexts: RunContexts) -> tuple[Answer, int]:
     """The answer, and how many cause spans were dropped."""
     context, emotion, identity = reply.context, reply.emotion, ""
     dialogue, turn = row.get("id"), row.get("turn")
@@ -279,14 +292,6 @@ def _causes(given: Any, context: Sequence[str]) -> tuple[tuple[Span, ...], int]:
 
 def _rows(path: Path) -> dict[int, dict[str, Any]]:
     return {number: parse_json(line) for number, line in numbered(read_text(path)) if line.strip()}
-
-
-def _corpus_of(run: Path | None) -> str:
-    recipe = None if run is None else run / "recipe.yaml"
-    if recipe is None or not recipe.is_file():
-        return "empathetic_dialogues"
-    data = read_yaml(recipe).get("data")
-    return str(data.get("corpus", "empathetic_dialogues")) if isinstance(data, dict) else "empathetic_dialogues"
 
 
 def title_of(place: Path) -> str:

@@ -1,1 +1,0 @@
-"""Replies of several systems to the same contexts."""
