@@ -2,10 +2,13 @@
 
 import gzip
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from empatheia.errors import ConfigError, DataError
+from empatheia.replies.replies import ReplyFile, SystemReply
 from empatheia.replies.reply_files import FORMATS, read_replies, read_texts
 from empatheia_research.corpora.loading import sample_root
 
@@ -406,3 +409,27 @@ def test_a_file_without_any_one_of_its_lines_is_refused_or_reads_all_that_is_lef
                 assert {(r.reply, r.reference) for r in file.of(system)} <= known[system], (i, system)
                 starts = sum(line.lower().startswith("emotion:") for line in left)
                 assert len(file.of(system)) == starts or whole.format in ("jsonl", "csv")
+
+
+def test_labels_are_read_in_small_letters(tmp_path):
+    text = (SAMPLES / "cem.txt").read_text(encoding="utf-8")
+    path = tmp_path / "cem.txt"
+    path.write_text(re.sub(r"(?m)^(Emotion|Pred Emotions): .*", lambda found: found[0].title(), text), encoding="utf-8")
+    assert "Sad" in path.read_text(encoding="utf-8")
+    whole, shouted = read_replies(SAMPLES / "cem.txt"), read_replies(path, "cem")
+    for system in whole.systems:
+        assert [(r.emotion, r.predicted) for r in shouted.of(system)] == [
+            (r.emotion, r.predicted) for r in whole.of(system)
+        ]
+
+
+def test_a_system_is_found_by_its_name_in_any_case_if_only_one_fits():
+    own = (SystemReply("Ours", "I see.", None, line=1), SystemReply("Ours", "", "", line=4))
+    file = ReplyFile(Path("a.csv"), "csv", {"Ours": own, "A": own, "a": own[:1]})
+    assert file.of("ours") is file.of("Ours") is own and file.of("a") == own[:1]
+    with pytest.raises(ConfigError, match=r"a\.csv has no system 'our'\. Did you mean 'Ours'"):
+        file.of("our")
+    twice = ReplyFile(Path("a.csv"), "csv", {"Ours": own, "OURS": own[:1]})
+    with pytest.raises(ConfigError, match=r"no system 'ours'.*Found: Ours, OURS"):
+        twice.of("ours")
+    assert (file.blank_lines("Ours"), file.blank_reference_lines("Ours")) == ((4,), (4,))

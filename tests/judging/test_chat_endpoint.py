@@ -9,7 +9,7 @@ import pytest
 from chat_server import ChatServer
 
 from empatheia.errors import ConfigError, EndpointError
-from empatheia.resources.chat_endpoint import LONGEST_WAIT, ChatEndpoint, _seconds
+from empatheia.resources.chat_endpoint import LONGEST_WAIT, ChatEndpoint, Prices, _seconds
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -191,3 +191,8 @@ def test_settings_from_the_environment(monkeypatch):
         ChatEndpoint(" ", "http://localhost/v1")
     with pytest.raises(ConfigError, match="timeout is 0"):
         ChatEndpoint("judge", "http://localhost/v1", timeout=0)
+
+
+def test_what_is_read_and_what_is_written_have_prices_of_their_own():
+    """By hand: two million tokens read at 1, one million written at 10 each million."""
+    assert Prices(1.0, 10.0).cost(2_000_000, 1_000_000) == 12.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from empatheia.giving_way import Abandoned, give_way
 from empatheia.listener import Listener
 from empatheia.listener.steps.settings import DecodingSettings
 from empatheia.records.dialogue import Dialogue
-from empatheia.serve.engine import Engine
+from empatheia.serve.engine import Engine, _Steps
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
 from empatheia.serve.settings import Batching
@@ -363,3 +364,12 @@ def test_the_models_let_others_pass_and_end_when_left(long_work, tiny_model, mon
     found = run(play)
     assert told == ["short", "long", Abandoned]
     assert found == alone
+
+
+def test_a_batch_ends_only_when_nobody_waits_for_it():
+    here, gone = (SimpleNamespace(left=threading.Event()) for _ in range(2))
+    gone.left.set()
+    _Steps([here, gone], lambda most: None)()
+    here.left.set()
+    with pytest.raises(Abandoned):
+        _Steps([here, gone], lambda most: None)()

@@ -11,7 +11,13 @@ from empatheia_research.corpora import sample
 from empatheia_research.corpora.conceptnet import read_assertions
 from empatheia_research.corpora.lexicons import Affect
 from empatheia_research.side_inputs import make_side_inputs
-from empatheia_research.side_inputs.concept_graph import SAMPLE_ASSERTIONS, ConceptGraph, find_concepts, intensity
+from empatheia_research.side_inputs.concept_graph import (
+    SAMPLE_ASSERTIONS,
+    ConceptGraph,
+    _worth,
+    find_concepts,
+    intensity,
+)
 from empatheia_research.text.collation import Layout, encode_examples
 from empatheia_research.text.tokenizer import DialogueTokenizer
 
@@ -160,3 +166,10 @@ def test_settings_make_an_equal_one_without_the_files(graph):
 def test_none_leaves_the_intensities(graph):
     side = ConceptGraph(graph.tokenizer, assertions="none", lexicon="sample", parts_of_speech=False)
     assert not side.concepts and side.intensities == graph.intensities
+
+
+def test_a_concept_that_is_felt_alike_is_worth_more():
+    """By hand: |0.9 - 0.1| + |0.5 - 0.7| = 1, so half less than one that is felt the same."""
+    one, other = Affect(0.9, 0.5, 0.5), Affect(0.1, 0.7, 0.5)
+    assert _worth(one, other) == pytest.approx((intensity(other), intensity(other) + 0.5))
+    assert _worth(other, other) == pytest.approx((intensity(other), intensity(other) + 1.0))
