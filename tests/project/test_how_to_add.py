@@ -253,7 +253,7 @@ def test_a_ranking_term_is_one_file_and_one_line(follow, shell):
     explain, tests = page.commands()
     assert "question" in shell(explain)
     listener = FocusedListener()
-    why = listener.respond("My dog ran away in the park.", explain=True).explanation
+    why = listener.respond("My dog ran away in the park.", explain=True)
     assert why.weights["question"] == 0.5
     assert {one.terms["question"] for one in why.candidates} <= {0.0, 1.0}
     for one in why.candidates:
