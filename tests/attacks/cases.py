@@ -21,6 +21,7 @@ from readers import Reader
 
 from empatheia.errors import EmpatheiaError
 
+PACKAGES = ("empatheia", "empatheia_research", "empatheia_people")
 CHATTY = ("respond", "chat", "analyze", "serve", "mcp")
 """Commands that would load the bundled model (and listen for ever); they get one that is not there."""
 LEFT_OUT = ("demo", "judge", "reproduce")
@@ -239,13 +240,15 @@ def _listed(folder: Path) -> list[tuple[str, bytes]]:
 
 
 def quiet() -> None:
-    """The package's warnings are what is wanted here, a thousand times."""
-    logging.getLogger("empatheia").setLevel(logging.CRITICAL)
+    """The packages' warnings are what is wanted here, a thousand times."""
+    for package in PACKAGES:
+        logging.getLogger(package).setLevel(logging.CRITICAL)
 
 
 def loud() -> None:
     """Undoes :func:`quiet`."""
-    logging.getLogger("empatheia").setLevel(logging.NOTSET)
+    for package in PACKAGES:
+        logging.getLogger(package).setLevel(logging.NOTSET)
 
 
 __all__ = ["DAMAGES", "FaultError", "bounded", "command_of", "loud", "quiet", "read_damaged", "run_command"]

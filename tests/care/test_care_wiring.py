@@ -6,6 +6,7 @@ import inspect
 import io
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from empatheia.listener.listener import LISTENERS
 from empatheia.records.reply_schema import ReplyRecord
 
 DANGER = "I want to kill myself."
+NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="empatheia[research] is not installed")
 
 
 def run(capsys: pytest.CaptureFixture, *arguments: str, code: int = 0) -> SimpleNamespace:
@@ -49,6 +51,7 @@ def test_json_says_what_was_found_and_done(capsys: pytest.CaptureFixture):
     assert record.understanding.emotion is None
 
 
+@pytest.mark.usefixtures("research")
 def test_no_care_warns_and_marks_the_answer(capsys: pytest.CaptureFixture):
     told = run(
         capsys,
@@ -77,7 +80,11 @@ def test_explain_of_a_built_reply_is_no_error(capsys: pytest.CaptureFixture):
     assert "116 123" in run(capsys, "respond", DANGER, "--explain", "--country", "GB").out
 
 
-@pytest.mark.parametrize("model", [(), ("--model", "gao2021-small")], ids=["five steps", "one model"])
+@pytest.mark.parametrize(
+    "model",
+    [(), pytest.param(("--model", "gao2021-small"), marks=NEEDS_TORCH)],
+    ids=["five steps", "one model"],
+)
 def test_chat_begins_with_a_notice_and_stays(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, model: tuple[str, ...]
 ):
@@ -102,6 +109,7 @@ def test_python_takes_a_check_of_its_own_or_none():
     assert [one.care["level"] for one in replies] == ["none", "crisis"] and replies[0].model != "care"
 
 
+@pytest.mark.usefixtures("research")
 def test_every_listener_is_guarded():
     """Whatever answers in this package does so behind the check, and takes ``care=``."""
     for kind in (LISTENERS.get(name) for name in LISTENERS.names()):

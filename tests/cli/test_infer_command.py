@@ -31,6 +31,7 @@ def lines_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.usefixtures("research")
 def test_build_an_index(cli, tmp_path, monkeypatch, caplog):
     """From the sample, a file and the data folder; where nothing is named it goes where analyze looks."""
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))

@@ -88,6 +88,21 @@ ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e\x85"
 HIDDEN = "\u202e\x85\x9b\x1b\x07"
 
 
+def test_what_each_package_logs_is_shown_once(capsys, monkeypatch):
+    import logging
+
+    from empatheia.cli import _log_visibly
+
+    packages = ("empatheia", "empatheia_research", "empatheia_people")
+    for name in (None, *packages):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+    _log_visibly()
+    _log_visibly()
+    for name in packages:
+        logging.getLogger(f"{name}.part").warning("%s warns", name)
+    assert capsys.readouterr().err.splitlines() == [f"{name} warns" for name in packages]
+
+
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_no_escape_of_others_reaches_the_terminal(is_terminal, capsys, monkeypatch):
     import logging

@@ -113,7 +113,8 @@ def test_words_of_score_zero_and_words_cut_by_a_span():
 
         def annotate(self, dialogues, *, batch_size=32, progress=None):
             scores = {"came": 0.0, "back": 0.2, "dog": 0.9, "gone": 0.0}
-            return [(WordScores(0, "sad", tuple(Span(0, *places[w], s) for w, s in scores.items())),) for _ in dialogues]
+            spans = tuple(Span(0, *places[word], score) for word, score in scores.items())
+            return [(WordScores(0, "sad", spans),) for _ in dialogues]
 
     (own,) = ScoredTargets(Words(), k=None).find([Dialogue.of(text)])
     assert own.words == ("dog", "back")  # 0: it carries nothing of the emotion

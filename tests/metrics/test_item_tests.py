@@ -52,6 +52,7 @@ def test_mcnemar_without_disagreement():
 
 def test_effect_sizes_by_hand():
     """Means 3 and 2, sample variances 2 and 2: d = 1 / sqrt(2); differences 1, 1, 4: dz = 2 / sqrt(3)."""
+    pytest.importorskip("scipy")
     assert cohen_d([2.0, 4.0], [1.0, 3.0]) == pytest.approx(1 / np.sqrt(2))
     assert cohen_dz([2.0, 3.0, 7.0], [1.0, 2.0, 3.0]) == pytest.approx(2 / np.sqrt(3))
     assert cohen_dz(A, B) == pytest.approx(t_test(A, B).statistic / np.sqrt(60))
@@ -80,6 +81,7 @@ def test_item_values():
 
 
 def test_bad_input():
+    pytest.importorskip("scipy")
     with pytest.raises(ConfigError, match="unknown kind of t-test 'one-sided'"):
         t_test(A, B, "one-sided")
     with pytest.raises(DataError, match="2 a, 3 b"):

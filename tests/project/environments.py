@@ -17,7 +17,8 @@ def make_environment(folder: Path, torch: str = "") -> Path:
 
     Args:
         folder: Is made anew.
-        torch: What pip installs first and alone: asked for by another package, it would fetch the newest CUDA build. Empty = none.
+        torch: What pip installs first and alone: asked for by another package, it would fetch the newest CUDA build.
+            Empty = none.
     """
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)

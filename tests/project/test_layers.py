@@ -69,7 +69,7 @@ def modules_of(source: Path) -> dict[str, Path]:
 
 
 def imports_of(source: Path) -> list[Import]:
-    """Every import statement of the packages, those under TYPE_CHECKING and inside functions and names in registries."""
+    """Every import statement of the packages, under TYPE_CHECKING and inside functions too, and names in registries."""
     modules = modules_of(source)
     return [entry for module, path in modules.items() for entry in _imports_of_file(module, path, modules)]
 
@@ -115,7 +115,7 @@ def package_of(module: str) -> str:
 
 
 def layer_of(module: str) -> str:
-    """``empatheia_research.layers.gates`` is of ``layers``; a package's own ``__init__`` stands above all, named as it."""
+    """``empatheia_research.layers.gates`` is of ``layers``; a package's own ``__init__`` stands above all."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[1] != "__main__" else parts[0]
 
@@ -246,9 +246,10 @@ def test_a_default_reply_needs_nothing_heavy():
 def test_what_is_imported_is_a_declared_dependency(imports: list[Import]):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = {_normal(line) for line in project["dependencies"]}
-    extras = {
-        name: {_normal(line) for line in lines} for name, lines in project["optional-dependencies"].items()
-    }  # fmt: skip
+    named = project["optional-dependencies"]
+    extras = {name: {_normal(line) for line in lines} for name, lines in named.items()}
+    for name, lines in named.items():  # people is empatheia[serve] and more
+        extras[name] |= {one for line in lines for other in _extras_within(line) for one in extras[other]}
     at_top = {CORE: core, RESEARCH: core | extras["research"], PEOPLE: core | extras["research"] | extras["people"]}
     homes = packages_distributions()
     undeclared = []
@@ -258,12 +259,17 @@ def test_what_is_imported_is_a_declared_dependency(imports: list[Import]):
             continue
         allowed = at_top[package_of(entry.module)]
         if package_of(entry.module) == CORE and layer_of(entry.module) == "serve":
-            allowed = allowed | extras["serve"]
+            allowed = allowed | extras["serve"] | extras["mcp"]
         if entry.is_lazy:
             allowed = core.union(*extras.values())
         if not {_normal(name) for name in homes.get(top, [top])} & allowed:
             undeclared.append(str(entry))
     assert undeclared == []
+
+
+def _extras_within(requirement: str) -> list[str]:
+    found = re.match(r"empatheia\[([\w,]+)\]", requirement)
+    return found[1].split(",") if found else []
 
 
 def _normal(requirement: str) -> str:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.documents.page import write_whole
 from empatheia.errors import DataError
 from empatheia.metrics.records import measured_of
 from empatheia.replies.alignment import align, read_answers
+from empatheia.writing import write_whole
 from empatheia_research.corpora.loading import sample_root
 from empatheia_research.reports.leaderboard import leaderboard_html, reply_data, write_leaderboard
 from empatheia_research.reports.record_tables import in_unit, tables

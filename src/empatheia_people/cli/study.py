@@ -14,10 +14,10 @@ import typer
 from empatheia.cli.options import group
 from empatheia.cli.output import print_json, say, show
 from empatheia.cli.serve import accepted_hosts
-from empatheia.documents.page import check_place, write_whole
 from empatheia.errors import ConfigError
 from empatheia.reading import whole_number
 from empatheia.resources.chat_endpoint import ChatEndpoint
+from empatheia.writing import check_place, write_whole
 from empatheia_people.studies.collected import collection_page, collection_record, export_dialogues
 from empatheia_people.studies.costs import cost_of, planned_seats
 from empatheia_people.studies.design import is_web_address, read_design

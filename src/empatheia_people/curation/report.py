@@ -24,10 +24,10 @@ from empatheia.documents.document import (
     element,
 )
 from empatheia.documents.html import to_html
-from empatheia.documents.page import check_place, write_whole
 from empatheia.documents.svg import drawing, label, rect
 from empatheia.errors import DataError
 from empatheia.reading import read_record
+from empatheia.writing import check_place, write_whole
 from empatheia_people.curation.run import RESULT_FILE, settings_of
 from empatheia_people.curation.samples import SampledDialogue, corpus_files, sampled
 from empatheia_people.curation.shards import rows_of

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from empatheia import writing
 from empatheia.errors import DataError, MissingDependencyError
 from empatheia.reading import UnreadableError, read_record
 
@@ -70,18 +69,8 @@ def file_hash(path: Path) -> str:
 def whole_file(path: Path) -> Iterator[Path]:
     """A place to write; the file gets its name when all went well, and is gone otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}-{time.monotonic_ns():x}.part")
-    try:
+    with writing.whole_file(path, durable=True) as part:
         yield part
-        handle = os.open(part, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        part.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def write_json(path: Path, record: Mapping[str, object]) -> None:

@@ -24,6 +24,7 @@ from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError,
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
+from empatheia import writing
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.errors import DataError as UnusableError
 from empatheia_people.studies.design import Design, validate_design
@@ -313,17 +314,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises:
         DataError: It cannot be written, e.g. on a full disk.
     """
-    part = path.with_name(f"{path.name}.part")
     try:
-        part.unlink(missing_ok=True)
-        yield part
-        part.replace(path)
+        with writing.whole_file(path) as part:
+            yield part
     except OSError as error:
         raise UnusableError(
             f"{path} was not written: {error.strerror or error}. Make room there, or name another."
         ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:

@@ -13,8 +13,8 @@ import typer
 from empatheia.cli.output import print_json, say, show
 from empatheia.documents.document import Figure
 from empatheia.documents.markdown import to_markdown
-from empatheia.documents.page import write_whole
 from empatheia.errors import ConfigError, DataError
+from empatheia.writing import write_whole
 from empatheia_research.recipes import check_recipe_size, load_recipe
 from empatheia_research.recipes.needs import RUNS, runs_to_make_first
 from empatheia_research.reports.charts import save

@@ -15,11 +15,11 @@ from typing import Any
 from markupsafe import Markup
 
 from empatheia.documents.html import render
-from empatheia.documents.page import check_place, write_whole
 from empatheia.errors import DataError
 from empatheia.metrics.records import RunRecord, measured_of
 from empatheia.replies.alignment import Answer, AnswerFile, Item, align, find_runs, read_answers
 from empatheia.text.readable import readable
+from empatheia.writing import check_place, write_whole
 from empatheia_research.corpora.loading import sample_root
 from empatheia_research.reports.record_tables import Row, run_name, tables
 from empatheia_research.reports.reproduction import read_runs

@@ -23,6 +23,7 @@ from empatheia.reading import Json, read_record
 from empatheia.records.dialogue import Example
 from empatheia.resources import cache_dir, resolve_model
 from empatheia.taxonomy import LABELS_41
+from empatheia.writing import whole_file
 from empatheia_research.corpora import sample
 from empatheia_research.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia_research.text.collation import EncodedExample, pad_rows
@@ -254,11 +255,10 @@ class _Memory:
         self._known |= {self._key(text): label for text, label in labels.items()}
         if len(labels) < _WORTH_KEEPING:
             return
-        part = self.path.with_name(f"{self.path.name}.part")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(self._known), encoding="utf-8")
-            part.replace(self.path)
+            with whole_file(self.path) as part:
+                part.write_text(json.dumps(self._known), encoding="utf-8")
         except OSError as problem:
             logger.warning("labels of turns are not remembered: cannot write %s (%s)", self.path, problem)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.reading import lines_of
+from empatheia.writing import whole_file
 from empatheia_research.pretrained import load_pretrained
 
 
@@ -172,13 +173,7 @@ def write_vectors(path: str | Path, words: Sequence[str], matrix: np.ndarray) ->
     for word in words:
         if word and (word.split() != [word]):
             raise DataError(f"the entry {word!r} holds a blank and cannot stand in a vector file; leave it out.")
-    path = Path(path)
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            for word, row in zip(words, matrix, strict=True):
-                if word:
-                    file.write(word + " " + " ".join(f"{value:.5f}" for value in row) + "\n")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(Path(path)) as part, part.open("w", encoding="utf-8") as file:
+        for word, row in zip(words, matrix, strict=True):
+            if word:
+                file.write(word + " " + " ".join(f"{value:.5f}" for value in row) + "\n")

@@ -28,7 +28,7 @@ from empatheia.resources.catalogue import describe_model, find_model
 from empatheia.resources.fetch import Progress, download, extract_tar, file_sha256
 from empatheia.resources.manifest import MANIFEST
 from empatheia.settings import PlainName, Strict, plain_name
-from empatheia.writing import MADE, cannot_write, save_folder, write_atomically
+from empatheia.writing import MADE, cannot_write, save_folder, whole_file, write_atomically
 from empatheia_research.pretrained import check_links
 from empatheia_research.responders import RESPONDERS
 from empatheia_research.training.install import install_folder, install_system
@@ -165,18 +165,15 @@ def pack_models(models: Mapping[str, Path], archive: Path, key: Path | None = No
     listed = list_models(models)
     text = listed.dump().encode()
     signature = None if key is None else _private_key(key).sign(text).hex().encode()
-    part = archive.with_name(archive.name + ".part")
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as raw:
+        with whole_file(archive) as part, part.open("wb") as raw:
             if archive.name.endswith(".tar"):
                 _write_tar(raw, models, listed, text, signature)
             else:
                 with gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as packed:
                     _write_tar(packed, models, listed, text, signature)
-        part.replace(archive)
     except OSError as problem:
-        part.unlink(missing_ok=True)
         raise cannot_write(archive, problem) from None
     return listed
 

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
 from empatheia.settings import merge
-from empatheia.writing import WRITE_PROBLEMS, cannot_write
+from empatheia.writing import WRITE_PROBLEMS, cannot_write, whole_file
 from empatheia_research.recipes import load_recipe, validate_recipe
 from empatheia_research.text.collation import EncodedExample
 from empatheia_research.training.evaluation import measure
@@ -88,12 +88,10 @@ def write_teacher(
     """Writes ``probabilities`` (n, 32) with the keys of the items, whole or not at all."""
     path = Path(path)
     metadata = {"keys": json.dumps([teacher_key(item) for item in items]), "origin": origin}
-    part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file({"probabilities": probabilities.half().contiguous()}, str(part), metadata)
-        part.replace(path)
+        with whole_file(path) as part:
+            save_file({"probabilities": probabilities.half().contiguous()}, str(part), metadata)
     except WRITE_PROBLEMS as problem:
-        part.unlink(missing_ok=True)
         raise cannot_write(path, problem) from None
     return {"distributions": len(items), "file": str(path), "origin": origin}

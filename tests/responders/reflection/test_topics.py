@@ -7,7 +7,7 @@ import pytest
 from empatheia.records.dialogue import Span, Turn
 from empatheia.voices.reflection import Perceived, reflect
 from empatheia.voices.reflection.forms import load_forms, topic_pool
-from empatheia.voices.reflection.topics import names, topics_of, weighed
+from empatheia.voices.reflection.topics import _rules, names, topics_of, weighed
 
 UNKNOWN = {"pleasant": 0.4, "unpleasant": 0.4, "mixed": 0.2}
 
@@ -84,3 +84,9 @@ def test_every_topic_has_forms_and_every_form_a_topic_that_is_known() -> None:
     for name in names():
         moments = ("any", "any_pleasant", "any_unpleasant", "unclear", "joy", "worry", "shame", "anger", "care")
         assert topic_pool("ask", name, moments), name
+
+
+def test_every_pattern_of_a_topic_can_be_compiled() -> None:
+    """They are compiled when a text first needs them: a mistake in one shall not wait for that text."""
+    for rule in _rules().topics:
+        assert re.compile(rule.says) and re.compile(rule.never), rule.name

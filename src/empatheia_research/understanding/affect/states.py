@@ -50,6 +50,7 @@ from empatheia.resources.quiet import quiet_loading
 from empatheia.taxonomy import SIDES
 from empatheia.text.noise import straight, unshouted
 from empatheia.text.readable import SURROGATES
+from empatheia.writing import whole_file
 from empatheia_research.layers.aligned import AlignedModel
 from empatheia_research.pretrained import load_pretrained
 from empatheia_research.understanding.affect.reader import AffectOutput, checksum_of, read_facts, soft_loss
@@ -283,9 +284,8 @@ class StatePieces:
             states = self._states(rows, progress)
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                part = path.with_suffix(".part")
-                save_file({"states": states}, part)
-                part.replace(path)
+                with whole_file(path) as part:
+                    save_file({"states": states}, part)
         for row, own in zip(rows, states, strict=True):
             row["states"] = own
 
