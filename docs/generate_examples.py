@@ -31,9 +31,10 @@ SENTENCES = (
 def row(listener: FocusedListener, perceiving: PerceivingListener, text: str) -> str:
     """A line of the table: the text, the likeliest feeling, the words it comes from, the first lines of the reply."""
     felt = perceiving.analyze(text)
-    causes = "; ".join(cause.of(felt.turns) for cause in felt.causes)
+    causes = "; ".join(cause.of(felt.dialogue.turns) for cause in felt.newest.causes)
+    emotion = felt.newest.emotion.label if felt.newest.emotion else ""
     said, *more = listener.respond(text).text.splitlines()
-    return f"| {text} | {felt.emotion} | {causes} | {said}{' …' if more else ''} |"
+    return f"| {text} | {emotion} | {causes} | {said}{' …' if more else ''} |"
 
 
 def lines() -> list[str]:

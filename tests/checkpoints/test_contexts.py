@@ -95,7 +95,7 @@ def test_an_opened_model_reads_as_its_listener_does(tiny_model, tmp_path):
 
 def test_causes_of_a_turn_too_long_to_read_stand_where_its_words_do(tiny_model):
     text = "Well then. " * 2000 + "My dog ran away in the park today."
-    found = Listener.load(tiny_model).analyze(text).newest
-    starts = {word.start for word in found.words}
-    assert min(starts) > len(text) // 2 and found.causes
-    assert {span.start for span in found.causes} <= starts
+    found = Listener.load(tiny_model).analyze(text)
+    starts = {word.start for word in found.newest.words}
+    assert min(starts) > len(text) // 2 and found.newest.causes
+    assert {span.start for span in found.newest.causes} <= starts

@@ -114,8 +114,8 @@ def test_a_reply_is_focused_and_explained(cli, model):
     assert done.out.splitlines()[-1].removeprefix("listener").strip() == plain.out.strip()
     record = json.loads(cli("respond", TEXT, *model, "--focus", "grandmother", "--explain", "--json").out)
     checked = ReplyRecord.model_validate(record)
-    assert checked.candidates and checked.analysis.targets[0].text == "grandmother"
-    assert checked.candidates[0].decoding.focus.alpha == 6 and len(checked.worlds) == 3
+    assert checked.explanation is not None and checked.explanation.targets[0].text == "grandmother"
+    assert checked.explanation.candidates[0].decoding.focus.alpha == 6 and len(checked.explanation.worlds) == 3
     bare = json.loads(cli("respond", TEXT, *model, "--focus", "grandmother", "--json").out)
     assert "explanation" not in bare and bare["reply"] == record["reply"]
 

@@ -261,8 +261,8 @@ def test_emotion_and_words_come_from_the_listener_without_a_model(models, tiny_m
     analysis = analyzer.analyze(DIALOGUE)
     assert analysis.by == {"emotion": "tiny", "causes": "tiny", "words": "tiny"} and not analysis.missing
     expected = listener.analyze(Dialogue("", DIALOGUE.turns[:3]))
-    assert dict(analysis.newest.emotion.probabilities) == pytest.approx(dict(expected.emotions), abs=1e-6)
-    assert analysis.newest.evidence.target == 2 and analysis.newest.causes == expected.causes
+    assert dict(analysis.newest.emotion.probabilities) == pytest.approx(dict(expected.newest.emotions), abs=1e-6)
+    assert analysis.newest.evidence.target == 2 and analysis.newest.causes == expected.newest.causes
     assert [one.turn for one in analysis.turns if one.scores] == [0, 2]
     assert all(word.turn == one.turn for one in analysis.turns for word in one.words)
     assert sum(word.score for word in analysis.turns[0].words) == pytest.approx(1.0)
@@ -309,5 +309,5 @@ def test_the_python_of_the_docs_runs(models, tmp_path, monkeypatch, capsys):
         exec(block, names)
     assert len(blocks) == 3 and len(blocks[0].strip().splitlines()) <= 4
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 4 and empatheia.analyze("I won!").model in printed[-1]
+    assert len(printed) == 4 and empatheia.analyze("I won!").by["emotion"] in printed[-1]
     assert "two sisters" in (tmp_path / "report.html").read_text(encoding="utf-8")

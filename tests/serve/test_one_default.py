@@ -69,9 +69,9 @@ def test_frames(items, alone):
     texts = [item for item in items if isinstance(item, str)]
     found = empatheia.analyze(pl.DataFrame({"body": texts}), column="body")
     for row, one in zip(found.iter_rows(named=True), alone, strict=False):
-        assert (row["emotion"], row["probability"]) == (one.emotion, one.emotions[one.emotion])
+        assert (row["emotion"], row["probability"]) == felt(one)
         assert row["side"] == side(one)
-        assert row["causes"] == " | ".join(cause.of(one.turns) for cause in one.causes)
+        assert row["causes"] == " | ".join(cause.of(one.dialogue.turns) for cause in one.newest.causes)
 
 
 def test_the_command_line_on_a_file_and_on_texts(cli, items, dicts):
@@ -93,9 +93,9 @@ def test_csv_in_and_out(cli, items, alone, tmp_path):
     assert list(rows[0]) == ["body", "row", "emotion", "probability", "side", "causes", "uncertain", "error"]
     for row, one, text in zip(rows, alone, texts, strict=False):
         assert row["body"].strip() == str(as_text(text)).strip()
-        assert (row["emotion"], row["probability"]) == (one.emotion, f"{one.emotions[one.emotion]:.4f}")
+        assert (row["emotion"], row["probability"]) == (felt(one)[0], f"{felt(one)[1]:.4f}")
         assert row["side"] == side(one)
-        assert row["causes"] == as_text(" | ".join(cause.of(one.turns) for cause in one.causes))
+        assert row["causes"] == as_text(" | ".join(cause.of(one.dialogue.turns) for cause in one.newest.causes))
 
 
 def test_http_and_jobs(client, items, dicts):
@@ -167,6 +167,11 @@ def test_the_old_name_of_the_small_model_says_the_new_one(cli, client):
         done = cli(command, BLENDER, "--model", "default")
         assert done.code == 3 and told in done.err and done.err.count("\n") == 1
     assert told in client.post("/v1/analyze", json={"input": "x", "model": "default"}).json()["error"]["message"]
+
+
+def felt(one: Analysis) -> tuple[str, float]:
+    label = one.newest.emotion.label
+    return label, one.newest.emotions[label]
 
 
 def side(one: Analysis) -> str:

@@ -86,7 +86,7 @@ class ByListener:
     def probabilities(self, texts: Sequence[str], batch_size: int) -> np.ndarray:
         """See :class:`Labeller`."""
         found = self._listener.analyze(list(texts), batch_size=batch_size)
-        return np.array([[one.emotions[name] for name in EMOTIONS] for one in found]).reshape(-1, len(EMOTIONS))
+        return np.array([[one.newest.emotions[name] for name in EMOTIONS] for one in found]).reshape(-1, len(EMOTIONS))
 
 
 def engine_of(label: LabelSettings) -> str:

@@ -183,41 +183,22 @@ class Steps:
         finally:
             self._forget()
         wanted = steering.intent or self.settings.react.intent
+        given = Labels({wanted: 1.0}, GIVEN) if wanted else None
         out = []
         for i, dialogue in enumerate(dialogues):
-            (felt_emotion, before), reaction = emotions[i], None
-            if wanted:
-                reaction = Labels({wanted: 1.0}, GIVEN)
-            elif (predicted := intents[i]) is not None:
-                reaction = Labels(dict(predicted.probabilities), intent_from)
-            is_given = felt_emotion is not None and felt_emotion.by == GIVEN
-            read, found = felt[i], targets[i]
-            causes, words = _felt(read or marked[i], found)
+            feeling, before = emotions[i]
+            causes, words = _felt(felt[i] or marked[i], targets[i])
             newest = TurnAnalysis(
                 len(dialogue.turns) - 1,
-                felt_emotion,
-                None if read is None or is_given else read.newest.side,
+                feeling,
+                _side(felt[i], feeling),
                 causes,
                 words,
                 inferences=inferences[i],
-                reaction=reaction,
+                reaction=given or _labels(intents[i], intent_from),
             )
-            by = {
-                "emotion": "" if felt_emotion is None else felt_emotion.by,
-                "targets": "" if found is None else found.source,
-                "reaction": "" if reaction is None else reaction.by,
-            }
-            out.append(
-                Analysis(
-                    dialogue,
-                    (newest,),
-                    () if found is None else found.spans,
-                    before,
-                    {part: name for part, name in by.items() if name},
-                    notes.missing[i],
-                    (*doubted[i], *notes.doubts[i]),
-                )
-            )
+            unsure = (*doubted[i], *notes.doubts[i])
+            out.append(_analysis(dialogue, newest, targets[i], before, notes.missing[i], unsure))
         return out
 
     # -- the steps ---------------------------------------------------------------------------------------------
@@ -381,12 +362,42 @@ def located(analysis: Analysis, ready: ReadyInput, listener: str) -> Analysis:
             turn=one.turn + ready.n_skipped,
             causes=tuple(map(ready.located, one.causes)),
             words=tuple(map(ready.located, one.words)),
+            inferences=tuple(replace(own, turn=own.turn + ready.n_skipped) for own in one.inferences),
         )
         for one in analysis.turns
     )
     targets = tuple(map(ready.located, analysis.targets))
     by = {**analysis.by, "listener": listener}
     return replace(analysis, dialogue=dialogue, turns=turns, targets=targets, by=by)
+
+
+def _analysis(
+    dialogue: Dialogue,
+    newest: TurnAnalysis,
+    targets: Targets | None,
+    prior: Mapping[str, float],
+    missing: Mapping[str, str],
+    unsure: tuple[str, ...],
+) -> Analysis:
+    """All that was found of a conversation, with who found it."""
+    by = {
+        "emotion": "" if newest.emotion is None else newest.emotion.by,
+        "targets": "" if targets is None else targets.source,
+        "reaction": "" if newest.reaction is None else newest.reaction.by,
+    }
+    spans = () if targets is None else targets.spans
+    named = {part: name for part, name in by.items() if name}
+    return Analysis(dialogue, (newest,), spans, prior, named, missing, unsure)
+
+
+def _labels(predicted: TurnLabels | None, by: str) -> Labels | None:
+    return None if predicted is None else Labels(dict(predicted.probabilities), by)
+
+
+def _side(read: Analysis | None, emotion: Labels | None) -> Labels | None:
+    """As it is perceived; unknown where the emotion is given."""
+    is_given = emotion is not None and emotion.by == GIVEN
+    return None if read is None or is_given else read.newest.side
 
 
 def _felt(read: Analysis | None, targets: Targets | None) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
