@@ -5,7 +5,7 @@ What cannot be read becomes a :class:`~empatheia.files.rows.Row` with an ``error
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -88,9 +88,14 @@ def _lines(rows: Iterator[Row], speaker: str | None, notes: Notes) -> Iterator[R
             notes.said.append(f"dates of an unknown form: {dated[0][:40]!r}; each line is read as a text")
         yield from map(_mended, everything)
         return
+    yield from _chats(form, everything, speaker, notes)
+
+
+def _chats(form: Form, rows: Iterable[Row], speaker: str | None, notes: Notes) -> Iterator[Row]:
+    """The conversations of a chat, one of which may have lines that cannot be read."""
     bad: list[Row] = []
     roles: dict[str, Role] = {}
-    for found in _transcripts(form, _texts(everything, bad), speaker):
+    for found in _transcripts(form, _texts(rows, bad), speaker):
         if not roles and found.roles:
             roles = dict(found.roles)
             notes.tell_people(roles, f"read as {form.what}")
@@ -128,14 +133,17 @@ def _grouped(rows: Iterator[Row], speaker: str | None, notes: Notes) -> Iterator
     everything = chain(first, rows)
     texts = [row for row in first if row.fields is not None and not isinstance(row.item, Dialogue)]
     names = (texts[0].fields or {}) if texts else {}
-    key = next((name for name in CONVERSATION_COLUMNS if name in names), None)
-    role = next((name for name in ROLE_COLUMNS if name in names), None)
+    key, role = _first_of(CONVERSATION_COLUMNS, names), _first_of(ROLE_COLUMNS, names)
     if key is None and (role is None or not _is_conversation(texts, role, speaker)):
         yield from (replace(row, fields=None) for row in everything)
         return
     seen: set[str] = set()
     for identity, group in _neighbours(everything, key):
         yield _conversation(group, identity, role, speaker, seen, notes)
+
+
+def _first_of(columns: tuple[str, ...], names: Mapping[str, object]) -> str | None:
+    return next((name for name in columns if name in names), None)
 
 
 def _is_conversation(rows: list[Row], role: str, speaker: str | None) -> bool:
@@ -169,32 +177,41 @@ def _conversation(
     notes: Notes,
 ) -> Row:
     """One conversation; rows that nobody said (``system``) are counted, and their cells stand behind the others."""
-    number = rows[0].number
     who = [str((row.fields or {}).get(role, "")).strip() if role else None for row in rows]
-    is_out = [name is not None and name.lower() in LEFT_OUT for name in who]
-    notes.left.update(f"{name} messages" for name, out in zip(who, is_out, strict=True) if out)
-    cells = tuple(
-        own
-        for wanted in (False, True)
-        for row, out in zip(rows, is_out, strict=True)
-        if out == wanted
-        for own in row.cells
-    )
-    bad = Row(number, None, None, identity or None, cells=cells)
+    said, left_out = _parted(rows, who)
+    notes.left.update(f"{name} messages" for _, name in left_out)
+    cells = tuple(cell for row, _ in (*said, *left_out) for cell in row.cells)
+    bad = Row(rows[0].number, None, None, identity or None, cells=cells)
     if identity and identity in seen:
         reason = f"conversation {identity!r} continues after another one; sort the rows by conversation."
         return replace(bad, error=reason)
     seen.add(identity)
-    kept = [
-        (row, name or ROLES[i % 2]) for i, (row, name, out) in enumerate(zip(rows, who, is_out, strict=True)) if not out
-    ]
-    for row, _ in kept:
-        if row.error is not None or row.fields is None or isinstance(row.item, Dialogue):
-            of = f" of conversation {identity!r}" if identity else ""
-            return replace(bad, error=f"row {row.number}{of}: {row.error or 'is a conversation itself'}")
     try:
-        roles = dialogue_roles([name for _, name in kept], speaker)
+        _check_turns([row for row, _ in said], identity)
+        roles = dialogue_roles([name for _, name in said], speaker)
     except DataError as error:
         return replace(bad, error=str(error))
     notes.tell_people(roles)
-    return replace(bad, item=Dialogue(identity, tuple(Turn(roles[name], str(row.item)) for row, name in kept)))
+    return replace(bad, item=Dialogue(identity, tuple(Turn(roles[name], str(row.item)) for row, name in said)))
+
+
+def _parted(rows: list[Row], who: list[str | None]) -> tuple[list[tuple[Row, str]], list[tuple[Row, str]]]:
+    """Rows that somebody said, each with a name or, by turns, a role; and those that nobody did."""
+    said: list[tuple[Row, str]] = []
+    left_out: list[tuple[Row, str]] = []
+    for place, (row, name) in enumerate(zip(rows, who, strict=True)):
+        is_out = name is not None and name.lower() in LEFT_OUT
+        (left_out if is_out else said).append((row, name or ROLES[place % 2]))
+    return said, left_out
+
+
+def _check_turns(rows: list[Row], identity: str) -> None:
+    """Whether rows are turns.
+
+    Raises:
+        DataError: One could not be read, or is a conversation itself.
+    """
+    for row in rows:
+        if row.error is not None or row.fields is None or isinstance(row.item, Dialogue):
+            of = f" of conversation {identity!r}" if identity else ""
+            raise DataError(f"row {row.number}{of}: {row.error or 'is a conversation itself'}")

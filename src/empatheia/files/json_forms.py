@@ -100,20 +100,15 @@ def message_of(turn: Any, talk: Talk, place: int = 0) -> None:
     if isinstance(turn, str):
         talk.messages.append(Message(None, mended(turn)))
         return
-    key = next((name for name in TEXTS if name in turn), None) if isinstance(turn, Mapping) else None
-    if key is None and isinstance(turn, Mapping) and any(turn.get(name) for name in _CALLS):
+    key = _text_field(turn, place)
+    if key is None:
         talk.left["messages without a text"] += 1
         return
-    if key is None or not isinstance(turn, Mapping) or not isinstance(turn[key], str | list | dict | None):
-        raise DataError(f"turn {place} is {turn!r:.60}; accepted: a string, or an object with role and text.")
-    role = turn.get("role") if turn.get("role") is not None else turn.get("from") if key == "value" else None
-    who = str(role) if role is not None else _name(_first(turn, PEOPLE))
-    if who is None and "id" in turn and not isinstance(turn["id"], int):
-        who = str(turn["id"])  # ParlAI's name of who speaks
+    who, is_role = _author(turn, key)
     if who is not None and who.strip().lower() in LEFT_OUT:
         talk.left[f"{who.strip().lower()} messages"] += 1
         return
-    talk.are_roles = talk.are_roles or role is not None
+    talk.are_roles = talk.are_roles or is_role
     if who is None:  # it may stand in a field that is not known
         talk.left.update(f"fields {name!r} of turns" for name in turn if name not in _QUIET)
     text = text_of(turn[key], talk.left)
@@ -121,6 +116,34 @@ def message_of(turn: Any, talk: Talk, place: int = 0) -> None:
         talk.messages.append(Message(who, mended(text), moment(_first(turn, TIMES))))
     else:
         talk.left["messages without a text"] += 1
+
+
+def _text_field(turn: Any, place: int) -> str | None:
+    """The field that holds the text of a turn; None where an assistant calls a tool in place of one.
+
+    Raises:
+        DataError: It is no turn.
+    """
+    if isinstance(turn, Mapping):
+        key = next((name for name in TEXTS if name in turn), None)
+        if key is None and any(turn.get(name) for name in _CALLS):
+            return None
+        if key is not None and isinstance(turn[key], str | list | dict | None):
+            return key
+    raise DataError(f"turn {place} is {turn!r:.60}; accepted: a string, or an object with role and text.")
+
+
+def _author(turn: Mapping[str, Any], key: str) -> tuple[str | None, bool]:
+    """Who says a turn whose text is in the field ``key``, None if it does not say; and whether that names a role."""
+    role = turn.get("role")
+    if role is None and key == "value":
+        role = turn.get("from")
+    if role is not None:
+        return str(role), True
+    who = _name(_first(turn, PEOPLE))
+    if who is None and "id" in turn and not isinstance(turn["id"], int):
+        who = str(turn["id"])  # ParlAI's name of who speaks
+    return who, False
 
 
 # -- lists of turns ------------------------------------------------------------------------------------------
@@ -220,28 +243,25 @@ def is_telegram(value: Any) -> bool:
 
 def telegram(value: Mapping[str, Any]) -> Iterator[Talk]:
     """Chats of Telegram; what was forwarded is not one's own, an account that was deleted is known by its number."""
-
-    def add(message: Mapping[str, Any], talk: Talk) -> None:
-        if message.get("type", "message") != "message":
-            talk.left["notices"] += 1
-        elif message.get("forwarded_from") is not None or message.get("saved_from") is not None:
-            talk.left["forwarded messages"] += 1
-        else:
-            text = message.get("text")
-            parts = text if isinstance(text, list) else [text]
-            said = "".join(
-                str(part.get("text", "")) if isinstance(part, Mapping) else str(part or "") for part in parts
-            )
-            time = _first(message, ("date_unixtime", "date"))
-            _said(talk, _first(message, ("from", "from_id")), said, time)
-
     chats = [value] if "messages" in value else []
     for group in ("chats", "left_chats"):
         if isinstance(value.get(group), Mapping) and isinstance(value[group].get("list"), list):
             chats += value[group]["list"]
     for chat in chats:
         if isinstance(chat, Mapping) and isinstance(chat.get("messages"), list) and chat["messages"]:
-            yield _chat(chat, str(_first(chat, ("name", "id")) or ""), add)
+            yield _chat(chat, str(_first(chat, ("name", "id")) or ""), _add_telegram)
+
+
+def _add_telegram(message: Mapping[str, Any], talk: Talk) -> None:
+    if message.get("type", "message") != "message":
+        talk.left["notices"] += 1
+    elif message.get("forwarded_from") is not None or message.get("saved_from") is not None:
+        talk.left["forwarded messages"] += 1
+    else:
+        text = message.get("text")
+        parts = text if isinstance(text, list) else [text]
+        said = "".join(str(part.get("text", "")) if isinstance(part, Mapping) else str(part or "") for part in parts)
+        _said(talk, _first(message, ("from", "from_id")), said, _first(message, ("date_unixtime", "date")))
 
 
 def is_discord(value: Any) -> bool:
@@ -354,28 +374,36 @@ def chatgpt(value: Any) -> Iterator[Talk]:
         if not isinstance(record, Mapping) or not isinstance(record.get("mapping"), Mapping):
             yield Talk(error="is no conversation of ChatGPT: it has no 'mapping'.")
             continue
-        nodes = record["mapping"]
         talk = Talk(id=str(_first(record, ("conversation_id", "id", "title")) or ""), record=record)
-        branch: list[Mapping[str, Any]] = []
-        at = record.get("current_node") or next(reversed(nodes), None)
-        while isinstance(at, str) and isinstance(nodes.get(at), Mapping) and len(branch) <= len(nodes):
-            branch.append(nodes[at])
-            at = nodes[at].get("parent")
-        n_other = sum(bool(isinstance(node, Mapping) and node.get("message")) for node in nodes.values())
-        for node in reversed(branch):
-            message = node.get("message")
-            if not isinstance(message, Mapping):
-                continue
-            n_other -= 1
-            author, content = message.get("author"), message.get("content")
-            role = author.get("role") if isinstance(author, Mapping) else None
-            kind = content.get("content_type", "text") if isinstance(content, Mapping) else "text"
-            if kind in ("text", "multimodal_text"):
-                message_of({"role": role, "content": content, "time": message.get("create_time")}, talk)
-            else:
-                talk.left[f"{kind} messages"] += 1
-        talk.left["messages of other branches"] += n_other
+        messages = [node.get("message") for node in _shown_branch(record)]
+        shown = [message for message in messages if isinstance(message, Mapping)]
+        for message in shown:
+            _add_chatgpt(message, talk)
+        nodes = record["mapping"].values()
+        n_all = sum(bool(isinstance(node, Mapping) and node.get("message")) for node in nodes)
+        talk.left["messages of other branches"] += n_all - len(shown)
         yield talk
+
+
+def _shown_branch(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The nodes of the branch that was shown last, the oldest first."""
+    nodes = record["mapping"]
+    branch: list[Mapping[str, Any]] = []
+    at = record.get("current_node") or next(reversed(nodes), None)
+    while isinstance(at, str) and isinstance(nodes.get(at), Mapping) and len(branch) <= len(nodes):
+        branch.append(nodes[at])
+        at = nodes[at].get("parent")
+    return branch[::-1]
+
+
+def _add_chatgpt(message: Mapping[str, Any], talk: Talk) -> None:
+    author, content = message.get("author"), message.get("content")
+    role = author.get("role") if isinstance(author, Mapping) else None
+    kind = content.get("content_type", "text") if isinstance(content, Mapping) else "text"
+    if kind in ("text", "multimodal_text"):
+        message_of({"role": role, "content": content, "time": message.get("create_time")}, talk)
+    else:
+        talk.left[f"{kind} messages"] += 1
 
 
 def _any_message(value: Mapping[str, Any], names: tuple[str, ...]) -> bool:

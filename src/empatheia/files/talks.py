@@ -156,33 +156,50 @@ def dialogue_roles(names: Iterable[str], speaker: str | None = None, are_roles: 
     """
     people = list(dict.fromkeys(names))
     if speaker is not None:
-        wanted = speaker.strip().lower()
-        if wanted not in [name.lower() for name in people]:
-            found = ", ".join(people[:_MOST_NAMED])
-            raise DataError(f"nobody is called {speaker!r}.{nearest(speaker, people)} Found: {found}.")
-        return {name: ROLES[name.lower() != wanted] for name in people}
+        return _roles_beside(speaker, people)
     known: dict[str, Role] = {name: ROLE_OF[name.lower()] for name in people if name.lower() in ROLE_OF}
     odd = [name for name in people if name not in known]
-    if are_roles and (odd or len(known) > len(set(known.values()))):
-        what = f"unknown role {odd[0]!r}" if odd else f"roles of two kinds, {', '.join(map(repr, people))}"
-        raise DataError(
-            f"{what}; accepted: speaker and listener, or user and assistant, or other names together with"
-            f" --speaker NAME.{nearest(odd[0], list(ROLE_OF)) if odd else ''}"
-        )
-    if not odd and len(known) == len(set(known.values())):
+    are_different = len(known) == len(set(known.values()))
+    if not odd and are_different:
         return known
+    if are_roles:
+        raise _unknown_roles(people, odd)
     if len(odd) == 1 and len(known) == 1:
         ((_, own),) = known.items()
-        known[odd[0]] = ROLES[own == "speaker"]
-        return known
+        return {**known, odd[0]: ROLES[own == "speaker"]}
     if len(people) > 2:
-        shown = ", ".join(people[:_MOST_NAMED]) + (" ..." if len(people) > _MOST_NAMED else "")
-        raise DataError(
-            f"{len(people)} people speak ({shown}); accepted: two. With --speaker NAME, or a field 'speaker' beside"
-            " the turns, that one is the speaker and all others listen; in a text a line that begins with a blank"
-            " continues the turn before."
-        )
+        raise _too_many(people)
     return {name: ROLES[i] for i, name in enumerate(people)}
+
+
+def _roles_beside(speaker: str, people: list[str]) -> dict[str, Role]:
+    """The roles where one person is said to be the speaker.
+
+    Raises:
+        DataError: Nobody is called so.
+    """
+    wanted = speaker.strip().lower()
+    if wanted not in [name.lower() for name in people]:
+        found = ", ".join(people[:_MOST_NAMED])
+        raise DataError(f"nobody is called {speaker!r}.{nearest(speaker, people)} Found: {found}.")
+    return {name: ROLES[name.lower() != wanted] for name in people}
+
+
+def _unknown_roles(people: list[str], odd: list[str]) -> DataError:
+    what = f"unknown role {odd[0]!r}" if odd else f"roles of two kinds, {', '.join(map(repr, people))}"
+    return DataError(
+        f"{what}; accepted: speaker and listener, or user and assistant, or other names together with"
+        f" --speaker NAME.{nearest(odd[0], list(ROLE_OF)) if odd else ''}"
+    )
+
+
+def _too_many(people: list[str]) -> DataError:
+    shown = ", ".join(people[:_MOST_NAMED]) + (" ..." if len(people) > _MOST_NAMED else "")
+    return DataError(
+        f"{len(people)} people speak ({shown}); accepted: two. With --speaker NAME, or a field 'speaker' beside"
+        " the turns, that one is the speaker and all others listen; in a text a line that begins with a blank"
+        " continues the turn before."
+    )
 
 
 def mended(text: str) -> str:

@@ -127,9 +127,12 @@ def is_transcript(lines: Iterable[str]) -> bool:
         if found is not None:
             names.append(found[0])
             n_dated += found[2] is not None
+    return (n_dated > 1 and 2 * n_dated >= n_lines) or _recur(names, n_lines)
+
+
+def _recur(names: list[str], n_lines: int) -> bool:
+    """Whether names at the beginnings of lines are those of people who answer each other."""
     different = len(set(names))
-    if n_dated > 1 and 2 * n_dated >= n_lines:
-        return True
     if different < 2:
         return False
     if len(names) == n_lines:
@@ -201,29 +204,39 @@ def read_parlai(lines: Iterable[str]) -> Iterator[Talk]:
 
 def _hear(heard: _Heard, line: str, number: int) -> None:
     plain = DIRECTION_MARKS.sub("", line)
-    continues = plain[:1].isspace() and bool(heard.said)
-    found = None if continues else _said(plain.lstrip())
     stamp = None if plain[:1].isspace() else _STAMP.match(plain[:_HEAD])
     stamped, is_dated = stamp is not None, _date_in(stamp) is not None
     if heard.n_dated > 1 and not heard.is_mixed and not is_dated:
         found, stamped = None, False  # only what has a date begins a message
-    if found is not None and _words().notices.search(found[0].lower()):
-        found = None
+    else:
+        found = _begun(heard, plain)
     if found is not None:
         if not heard.said:
             heard.line = number
-        name, text, stamp = found
-        heard.n_dated += stamp is not None
-        heard.is_mixed = heard.is_mixed or stamp is None
-        at = line.rfind(text) if text else -1
-        own = f"{_LEFT_TO_RIGHT}{text}" if at > 0 and line[at - 1] == _LEFT_TO_RIGHT else text
-        heard.said.append((name, [own] if text else [], stamp))
+        _begin(heard, line, *found)
     elif heard.said and not stamped:
         heard.said[-1][1].append(plain.strip())
     elif not is_dated and begins_with_unknown_date(plain):
         heard.left["lines with dates of an unknown form"] += 1
     else:
         heard.left["notices"] += 1
+
+
+def _begun(heard: _Heard, plain: str) -> tuple[str, str, Stamp | None] | None:
+    """Name, text and date of a line that begins a message; None if it continues one, or the program says it."""
+    if plain[:1].isspace() and heard.said:
+        return None
+    found = _said(plain.lstrip())
+    return None if found is None or _words().notices.search(found[0].lower()) else found
+
+
+def _begin(heard: _Heard, line: str, name: str, text: str, stamp: Stamp | None) -> None:
+    """Begins a message; the mark that programs put in front of their own words stays before its text."""
+    heard.n_dated += stamp is not None
+    heard.is_mixed = heard.is_mixed or stamp is None
+    at = line.rfind(text) if text else -1
+    own = f"{_LEFT_TO_RIGHT}{text}" if at > 0 and line[at - 1] == _LEFT_TO_RIGHT else text
+    heard.said.append((name, [own] if text else [], stamp))
 
 
 def begins_with_unknown_date(line: str) -> bool:
