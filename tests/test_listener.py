@@ -28,9 +28,7 @@ def test_emotions_are_a_distribution_in_taxonomy_order(listener):
     analysis = listener.analyze(TEXT)
     assert tuple(analysis.newest.emotions) == EMOTIONS
     assert sum(analysis.newest.emotions.values()) == pytest.approx(1.0, abs=1e-9)
-    assert analysis.newest.emotion.label == max(
-        analysis.newest.emotions, key=analysis.newest.emotions.get
-    )
+    assert analysis.newest.emotion.label == max(analysis.newest.emotions, key=analysis.newest.emotions.get)
     assert analysis.by["emotion"] == "tiny"
 
 
