@@ -45,7 +45,6 @@ MAX_CONTENTS = 1 << 20
 """Bytes of the table of contents of a ZIP archive of a few files."""
 MAX_ALL_CONTENTS = 256 << 20
 """The same of a corpus, one entry a film: about two million."""
-_BLOCK = 1 << 20
 _GZIP = b"\x1f\x8b"
 _DAMAGED = (OSError, EOFError, zlib.error)
 

@@ -90,9 +90,6 @@ POSITIVE_EMOTIONS: frozenset[str] = frozenset(
 )
 """The 13 positive emotions of MIME (Majumder et al. 2020)."""
 
-NEGATIVE_EMOTIONS: frozenset[str] = frozenset(EMOTIONS) - POSITIVE_EMOTIONS
-"""MIME's 19 others; ``anticipating`` counts as negative there."""
-
 MECHANISMS: tuple[str, ...] = ("emotional reaction", "interpretation", "exploration")
 """Communication mechanisms of empathy (EPITOME, Sharma et al. 2020), in the order of Chen et al. (2022)."""
 

@@ -83,20 +83,6 @@ def test_pair_text_is_the_released_form(corpus):
     assert pair.text().endswith(" <SEP> The dog ate the cake . The whole cake ! Oh no . It was for you .")
 
 
-def test_span_items(corpus):
-    with_context = reccon.span_items(corpus)
-    alone = reccon.span_items(corpus, with_context=False)
-    for item in (*with_context, *alone):
-        assert item.context[item.answer_start : item.answer_start + len(item.answer)] == item.answer
-        assert item.is_impossible == (item.answer == "")
-    assert with_context[3].answer == "for you"
-    assert with_context[3].context[: with_context[3].answer_start].endswith("Oh no . It was ")
-    assert "The evidence utterance is It was for you . What is" in with_context[3].question
-    assert "evidence" not in alone[3].question
-    assert alone[3].context == "It was for you ."
-    assert alone[3].question.endswith("relevant to the target utterance's emotion sadness ?")
-
-
 @pytest.mark.parametrize("fold", [2, 3])
 def test_foreign_negatives(corpus, fold):
     items = reccon.pairs(corpus, fold, seed=3, per_target=2)
@@ -201,8 +187,6 @@ def test_published_counts(data_folder, split, latent, positives, own, foreign):
         items = reccon.pairs(corpus, fold)
         assert Counter(p.label for p in items) == {1: positives, 0: negatives}
         assert len({p.id for p in items}) == len(items)
-    for item in reccon.span_items(corpus):
-        assert item.context[item.answer_start :].startswith(item.answer)
 
 
 @pytest.mark.real_data

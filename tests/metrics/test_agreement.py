@@ -11,12 +11,9 @@ from empatheia.metrics.agreement import (
     FleissKappa,
     RawAgreement,
     check_ab_row,
-    mean_and_deviation,
-    over_seeds,
 )
 from empatheia.metrics.bertscore import ROBERTA_LARGE_BASELINE, rescale
 from empatheia.metrics.published import read_published
-from empatheia.metrics.score import Score
 
 # Fleiss' example as tabulated in textbooks: 10 subjects, 14 raters, 5 categories, kappa 0.210
 FLEISS = [
@@ -97,29 +94,6 @@ def test_ab_table_is_made_of_whole_judgements_and_one_row_does_not_add_up():
     assert all(check.integral for check in checks.values())
     assert [row for row, check in checks.items() if not check.complete] == ["Ours(Hard) vs MK-EDG"]
     assert not check_ab_row(38.10, 20.33, 41.57).integral
-
-
-def test_mean_and_sample_deviation_of_the_printed_runs():
-    runs = [
-        n.value
-        for n in read_published()
-        if (n.paper, n.table, n.row, n.metric) == ("gao2021", "Table 7", "Ours(Soft)", "BLEU")
-    ]
-    mean, deviation = mean_and_deviation(runs)
-    assert mean == pytest.approx(1.774, abs=1e-9)
-    assert deviation == pytest.approx(0.0635, abs=5e-5)
-    with pytest.raises(DataError, match="got 1 value"):
-        mean_and_deviation([1.0])
-
-
-def test_over_seeds():
-    runs = [Score("bleu_nltk_4", value, "percent", 5, True, (0, 9), "tok:x") for value in (1.0, 2.0)]
-    result = over_seeds(runs)
-    assert (result.value, result.interval, result.parts["n_seeds"]) == (1.5, None, 2)
-    assert result.parts["std"] == pytest.approx(math.sqrt(0.5))
-    other = Score("bleu_nltk_4", 1.0, "percent", 5, True, None, "tok:y")
-    with pytest.raises(DataError, match="different kinds"):
-        over_seeds([runs[0], other])
 
 
 def test_bertscore_rescaling():

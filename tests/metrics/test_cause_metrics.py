@@ -5,7 +5,7 @@ import math
 import pytest
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.metrics.causes import CauseF1, CauseRecall, EntailmentF1, mark_whole_turns
+from empatheia.metrics.causes import CauseF1, CauseRecall, EntailmentF1
 
 
 def score(metric, *columns):
@@ -41,13 +41,6 @@ def test_nothing_causal_and_nothing_marked_is_undefined():
     assert math.isnan(result.value) and result.parts["note"] == "no turn is causal and none was marked"
     silent = score(CauseF1("turn"), [[0]], [[1]])
     assert silent.value == 0 and math.isnan(silent.parts["precision"])
-
-
-def test_whole_turn_baseline():
-    # Gao et al. 2021: turns [[a,b],[c],[d,e]] with cause 0 mark the words 1 1 0 0 0
-    assert mark_whole_turns([1, 0, 0], [2, 1, 2]) == [1, 1, 0, 0, 0]
-    with pytest.raises(DataError, match="2 turn_flags, 1 words_in_turn"):
-        mark_whole_turns([1, 0], [2])
 
 
 def test_emocause_matching_is_lenient_on_affixes_and_strict_on_request():

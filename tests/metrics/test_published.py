@@ -16,7 +16,6 @@ from empatheia.metrics.published import (
     compare,
     published,
     read_published,
-    to_markdown,
     to_text,
 )
 from empatheia.metrics.retrieval import HitsAtK
@@ -137,10 +136,9 @@ def test_a_mapping_is_taken_at_its_word():
 def test_tables():
     score = Score("accuracy", 42.93, "percent", 5259, True, (41.6, 44.2))
     verdicts = compare([score], published("gao2021", "Table 2", "Ours(Soft)"))
-    markdown, text = to_markdown(verdicts).splitlines(), to_text(verdicts).splitlines()
-    assert markdown[0] == "| metric | ours | interval | published | difference | tolerance | verdict |"
-    assert markdown[-1] == "| Accuracy | 42.9 | 41.6 to 44.2 | 42.4 ± 0.3 | +0.5 | ± 0.6 | met |"
-    assert len(markdown) == len(verdicts) + 2 and len(text) == len(verdicts) + 1
+    text = to_text(verdicts).splitlines()
+    assert len(text) == len(verdicts) + 1
+    assert text[-1].split() == ["Accuracy", "42.9", "41.6", "to", "44.2", "42.4", "±", "0.3", "+0.5", "±", "0.6", "met"]
     assert len({line.index(" met") + 1 for line in text if " met" in line} | {text[0].index("verdict")}) == 1
 
 

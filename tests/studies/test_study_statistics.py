@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from made_studies import made_items, meed2, simple
+from simulated_study import simulated_sheets
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.agreement import FleissKappa, RawAgreement, check_ab_row
@@ -24,7 +25,7 @@ from empatheia_people.studies.preferences import PairResult, bradley_terry, pair
 from empatheia_people.studies.report import report_page
 from empatheia_people.studies.results import results_of
 from empatheia_people.studies.sheets import Answer, Sheet
-from empatheia_people.studies.simulation import KINDS, Opinion, Rater, plausible, published_shares, simulated_sheets
+from empatheia_people.studies.simulation import KINDS, Opinion, Rater, plausible, published_shares
 from empatheia_people.studies.statistics import agreement_rows, answers_of, mean_rows, share_rows, worker_rows
 
 BOXES = ("good", "okay", "bad")

@@ -20,7 +20,7 @@ from empatheia.care.earlier_turns import is_safe_now
 from empatheia.care.guard import _whole_sentences
 from empatheia.care.normalising import tokens_of
 from empatheia.care.questions import read_answer
-from empatheia.care.reply_check import asks_whether_human, check_reply, human_claims, without_claims
+from empatheia.care.reply_check import asks_whether_human, check_reply, without_claims
 from empatheia.records.dialogue import Turn
 from empatheia.text.noise import straight, unshouted
 from empatheia.text.prompts import read_reply
@@ -205,7 +205,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "is_safe_now": is_safe_now,
     "check_reply": lambda text: check_reply(text, "concern"),
     "without_claims": without_claims,
-    "human_claims": human_claims,
     "asks_whether_human": asks_whether_human,
     "sentences of a stream": lambda text: list(_whole_sentences(text[i : i + 9] for i in range(0, len(text), 9))),
     "doubts": doubts,

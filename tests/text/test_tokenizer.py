@@ -273,15 +273,6 @@ def test_a_folder_without_an_encoder_is_told(tmp_path):
         DialogueTokenizer.from_hf(tmp_path)
 
 
-def test_a_vocabulary_must_match_the_model(tokenizers):
-    word = tokenizers["word"]
-    word.check_fits(len(word))
-    word.check_fits(len(word) + 63)  # a table padded to a round size
-    for rows in (len(word) - 1, len(word) + 5000):
-        with pytest.raises(CheckpointError, match=rf"does not match.* {len(word)} pieces.* {rows} rows"):
-            word.check_fits(rows)
-
-
 def test_impossible_sizes_and_kinds_are_told():
     with pytest.raises(ConfigError, match="max_size is 6; accepted: more than the 6 special pieces"):
         DialogueTokenizer.train_words(["a"], max_size=6)

@@ -109,7 +109,7 @@ def test_the_curves(whole):
 def test_the_model_folder_loads(whole):
     folder = whole.folder / "checkpoint"
     model = RESPONDERS.get("cause_gated").from_pretrained(folder)
-    DialogueTokenizer.from_pretrained(folder).check_fits(model.config.vocab_size)
+    assert len(DialogueTokenizer.from_pretrained(folder)) <= model.config.vocab_size
     assert json.loads((folder / "empatheia.json").read_text())["system"] == "cause_gated"
     assert sum(p.numel() for p in model.parameters()) == whole.metrics["parameters"]
 

@@ -26,17 +26,16 @@ from empatheia_research.understanding.causes.entailment import (
     EntailmentItem,
     annotate,
     best_run,
-    best_threshold,
     encode_joint,
     encode_pairs,
     entailment_rows,
-    evaluate_pairs,
     items_from_dialogue,
-    items_from_reccon,
+    items_of_fold,
     pair_text,
     token_batches,
 )
 from empatheia_research.understanding.causes.entailment_items import in_stretches, item_pair_texts
+from empatheia_research.understanding.causes.entailment_scores import question_cells, scores_at
 from empatheia_research.understanding.causes.span_answers import whole_words
 
 WORDS = [
@@ -356,35 +355,6 @@ def test_questions_come_in_stretches_that_do_not_change_the_answer(tokenizer, it
     assert whole[2].probabilities[1] == 0 != whole[2].probabilities[0]  # its second turn is not asked about
 
 
-def test_fold_one_items_and_pair_scores():
-    dialogue = Dialogue.of("a", "b", "c", "d", id="x")
-    gold = [
-        CauseAnnotation("x", 2, (0, 2, 2, 3), (Span(0, 0, 1), Span(3, 0, 1)), emotion="joy"),
-        CauseAnnotation("x", 1, (), emotion="anger"),
-    ]
-    both = items_from_reccon([dialogue], gold)
-    assert both[0].labels == (1, 0, 1) and both[0].spans == (Span(0, 0, 1),) and both[0].emotion == "joy"
-    assert both[1].labels == (0, 0)
-    assert len(items_from_reccon([dialogue], gold, with_latent=False)) == 1
-    with pytest.raises(DataError, match="unknown dialogue 'q'"):
-        items_from_reccon([dialogue], [CauseAnnotation("q", 0, (0,))])
-
-    made = [
-        CauseAnnotation("x", 2, (), probabilities=(0.9, 0.6, 0.2)),
-        CauseAnnotation("x", 1, (), probabilities=(0.1, 0.1)),
-    ]
-    pairs = [Pair("x", 2, 0, 1), Pair("x", 2, 2, 1), Pair("x", 2, 2, 1), Pair("x", 2, 1, 0)]
-    pairs += [Pair("x", 1, 0, 0), Pair("x", 1, 1, 0)]
-    scores = evaluate_pairs(made, pairs)  # by hand: 1 hit, 2 misses, 1 false alarm, 2 right rejections
-    assert (scores.n_positive, scores.n_negative) == (3, 3)
-    assert scores.positive_f1 == pytest.approx(100 * 2 / 5) and scores.negative_f1 == pytest.approx(100 * 4 / 7)
-    assert scores.macro_f1 == pytest.approx((scores.positive_f1 + scores.negative_f1) / 2)
-    assert scores.precision == pytest.approx(50) and scores.recall == pytest.approx(100 / 3)
-    assert best_threshold(made, pairs).macro_f1 > scores.macro_f1
-    with pytest.raises(DataError, match="candidate 3"):
-        evaluate_pairs(made, [Pair("x", 2, 3, 0)])
-
-
 def test_items_of_a_conversation():
     dialogue = Dialogue.of("a", "b", "c", "d", "e", id="x", emotion="furious")
     prefixes = items_from_dialogue(dialogue)
@@ -454,10 +424,10 @@ def test_items_and_scores_cover_the_published_test_pairs(tokenizer):
         corpus = reccon.load("test")
     except MissingResourceError as error:
         pytest.skip(str(error))
-    items = items_from_reccon(corpus.dialogues, corpus.annotations)
+    items = items_of_fold(corpus)
     oracle = [CauseAnnotation(i.dialogue_id, i.target, (), probabilities=i.labels) for i in items]
     pairs = reccon.pairs(corpus, fold=1)
-    scores = evaluate_pairs(oracle, pairs)
+    scores = scores_at(question_cells(items, oracle))
     assert (scores.n_positive, scores.n_negative, scores.macro_f1) == (1894, 5330, 100.0)
     texts = {text for item in items for text in item_pair_texts(item, CauseEntailmentConfig(form="pair"), tokenizer)}
     assert {pair.text() for pair in pairs} == texts

@@ -268,15 +268,6 @@ def _harm_told(joined: str, level: Level) -> Fault | None:
     return "agreement" if _AGREES.search(joined) and not _is_denied(joined, _AGREES) else None
 
 
-def human_claims(text: str) -> list[str]:
-    """Sentences in which a machine claims a human past or a body: "I had a dog too".
-
-    >>> human_claims("Oh no! I had a dog too. How old was yours?")
-    ['I had a dog too.']
-    """
-    return [sentence.strip() for sentence in sentences_of(text) if _is_claim(sentence)]
-
-
 def without_claims(text: str) -> str:
     """The reply without such sentences; itself if it has none, "" if it is nothing else."""
     sentences = sentences_of(text)

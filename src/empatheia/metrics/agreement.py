@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric, check_same_length
 from empatheia.metrics.classification import label_indices
-from empatheia.metrics.score import Score, references_hash
+from empatheia.metrics.score import references_hash
 
 
 class FleissKappa(Metric):
@@ -235,39 +235,6 @@ def check_ab_row(win: float, loss: float, tie: float, n_judgements: int = 300, t
     slack = 0.005 * n_judgements / 100 + 0.005  # half a unit of the second printed decimal, and a little
     integral = all(abs(x - count) <= slack for x, count in zip(exact, counts, strict=True))
     return TableCheck(counts, integral, abs(win + loss + tie - 100) <= tolerance)
-
-
-def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and *sample* standard deviation (n - 1), as printed over seeds.
-
-    Raises:
-        DataError: Fewer than two values.
-
-    Example:
-        >>> mean, deviation = mean_and_deviation([1.79, 1.80, 1.67, 1.77, 1.84])
-        >>> f"{mean:.3f} ± {deviation:.4f}"
-        '1.774 ± 0.0635'
-    """
-    if len(values) < 2:
-        raise DataError(f"got {len(values)} value(s); a deviation needs two or more.")
-    return float(np.mean(values)), float(np.std(values, ddof=1))
-
-
-def over_seeds(scores: Sequence[Score]) -> Score:
-    """Mean of the same score over training runs; parts: ``std`` (sample), ``values``, ``n_seeds``.
-
-    The interval is left empty: an interval over test items does not describe the spread over seeds.
-
-    Raises:
-        DataError: The scores do not measure the same thing on the same references.
-    """
-    kinds = {(s.name, s.unit, s.n, s.signature) for s in scores}
-    if len(kinds) > 1:
-        found = "; ".join(f"{name} in {unit}, n = {n}, {sig}" for name, unit, n, sig in sorted(kinds))
-        raise DataError(f"scores of different kinds cannot be averaged: {found}.")
-    mean, deviation = mean_and_deviation([score.value for score in scores])
-    parts = {"std": deviation, "values": [s.value for s in scores], "n_seeds": len(scores)}
-    return replace(scores[0], value=mean, interval=None, parts=parts)
 
 
 def _beyond_chance(observed: np.ndarray, chance: np.ndarray) -> np.ndarray:

@@ -133,24 +133,6 @@ class CauseF1(Metric):
         return f"no {self.level} is causal and none was marked"
 
 
-def mark_whole_turns(turn_flags: Sequence[int], words_in_turn: Sequence[int]) -> list[int]:
-    """Word flags of the baseline that marks every word of a causal turn (the labels of Gao et al. 2021).
-
-    Args:
-        turn_flags: 1, 0 or -100 for each turn.
-        words_in_turn: Number of words of each turn.
-
-    Raises:
-        DataError: The numbers differ.
-
-    Example:
-        >>> mark_whole_turns([1, 0], [3, 2])
-        [1, 1, 1, 0, 0]
-    """
-    check_same_length("mark_whole_turns", turn_flags=turn_flags, words_in_turn=words_in_turn)
-    return [int(flag) for flag, n in zip(turn_flags, words_in_turn, strict=True) for _ in range(n)]
-
-
 class CauseRecall(Metric):
     """Recall of gold cause words among the k best predicted (EmoCause): 0 to 100 percent, higher is better.
 

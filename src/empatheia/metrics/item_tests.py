@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from empatheia.errors import ConfigError, DataError, MissingDependencyError
-from empatheia.metrics.base import Metric, check_same_length
+from empatheia.metrics.base import check_same_length
 
 Values = Sequence[float] | Sequence[bool] | np.ndarray
 
@@ -43,27 +43,6 @@ class ItemTest:
     def to_dict(self) -> dict[str, object]:
         """JSON-ready data."""
         return asdict(self)
-
-
-def item_values(metric: Metric) -> np.ndarray:
-    """The score of each single item. Shape: (n_items,); NaN where it is undefined.
-
-    For a mean over items (accuracy, ROUGE, BERTScore, sentence BLEU) the score is their mean; for corpus BLEU not.
-
-    Raises:
-        ConfigError: The metric is no function of sums over items (Distinct over a corpus).
-
-    Example:
-        >>> from empatheia.metrics.classification import Accuracy
-        >>> metric = Accuracy()
-        >>> metric.update([1, 0], [1, 1])
-        >>> item_values(metric).tolist()
-        [100.0, 0.0]
-    """
-    try:
-        return np.asarray(metric.value_of(metric.statistics()), dtype=np.float64)
-    except NotImplementedError:
-        raise ConfigError(f"{metric.name} has no per-item values; use paired_permutation.") from None
 
 
 def t_test(a: Values, b: Values, kind: Literal["pooled", "welch", "paired"] = "paired") -> ItemTest:

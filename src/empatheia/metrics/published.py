@@ -360,12 +360,6 @@ def _rounding(printed: Published) -> float:
 HEADER = ("metric", "ours", "interval", "published", "difference", "tolerance", "verdict")
 
 
-def to_markdown(verdicts: Iterable[Verdict]) -> str:
-    """A Markdown table, one verdict a line."""
-    lines = [HEADER, ("---", *["---:"] * 5, "---"), *map(_cells, verdicts)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
 def to_text(verdicts: Iterable[Verdict]) -> str:
     """A plain table with aligned columns."""
     lines = [HEADER, *map(_cells, verdicts)]

@@ -126,10 +126,6 @@ class Measured:
                 found.setdefault(row.key, row.score)
         return found
 
-    def values_of(self, label: str) -> list[str]:
-        """Values of a label, each once, in their order."""
-        return list(dict.fromkeys(row.labels[label] for row in self.rows if label in row.labels))
-
     def test(self, metric: str, against: str | None, **labels: str) -> ComparisonRecord | None:
         """The comparison of what has these labels with another, or None."""
         same = (test for test in self.tests if (test.metric, test.against) == (metric, against))

@@ -84,11 +84,6 @@ class SacreBLEU(OverlapMetric):
         """The library's entries and version, then ours."""
         return super().signature().including(version=package_version("sacrebleu"))
 
-    def sacrebleu_signature(self) -> str:
-        """The line sacrebleu itself prints, in its order."""
-        entries = {**self.settings(), "version": package_version("sacrebleu")}
-        return "|".join(f"{key}:{value}" for key, value in entries.items())
-
     def _cut(self, texts: Sequence[str | Tokens]) -> list[list[str]]:
         out = []
         for i, text in enumerate(texts):

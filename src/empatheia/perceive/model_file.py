@@ -201,11 +201,6 @@ class PerceptionFile:
                 f"{path} gives {own}; a perception gives {list(OUTPUTS)}, without danger the first 3. {_REMEDY}"
             )
 
-    @property
-    def reads_danger(self) -> bool:
-        """Whether it has the head of danger."""
-        return len(self._session.get_outputs()) == len(OUTPUTS)
-
     def run(self, batch: dict[str, np.ndarray], wanted: tuple[str, ...], task: int) -> list[np.ndarray]:
         """Logits.
 

@@ -10,7 +10,6 @@ pass who wait, so that one long text does not stop everybody.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import sys
 import threading
@@ -28,7 +27,6 @@ from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
 from empatheia.serve.settings import Batching
 
-_LOG = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Part = TypeVar("Part")

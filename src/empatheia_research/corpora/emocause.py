@@ -12,7 +12,6 @@ here they are checked, mended where the word stands at one place only, and count
 from __future__ import annotations
 
 import hashlib
-import logging
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,8 +59,6 @@ GET = "the archive linked from github.com/skywalker023/focused-empathy, then put
 FIELDS = ("original_situation", "tokenized_situation", "emotion", "conv_id", "annotation", "labels")
 ANNOTATOR = "emocause/gold"
 _SHIFTED = 0.5  # share of indices that miss their word from which on the whole file is refused
-
-logger = logging.getLogger("empatheia_research.corpora")
 
 
 @dataclass(frozen=True, slots=True)

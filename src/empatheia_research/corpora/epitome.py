@@ -58,7 +58,6 @@ FILES: dict[str, str] = {
 TEXT_OF = "interpretation"
 """Mechanism whose file gives the text of a pair: it is whole there (and the same in ``exploration``)."""
 LEVELS = (0, 1, 2)
-ROWS = 3_084
 PAIRS = 3_023
 LEVEL_COUNTS: dict[str, tuple[int, int, int]] = {
     "emotional reaction": (2_037, 895, 152),
@@ -355,12 +354,6 @@ def split_pairs(
         taken[target] += len(ids)
         out.update(dict.fromkeys(ids, target))
     return out
-
-
-def split_fingerprint(ids_by_split: Mapping[str, Sequence[str]]) -> str:
-    """Twelve hexadecimal digits that change when any pair is in another split."""
-    lines = (f"{split} {id}" for split in sorted(ids_by_split) for id in sorted(ids_by_split[split]))
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 def near_duplicates(dialogues: Sequence[Dialogue]) -> dict[str, str]:

@@ -21,19 +21,17 @@ from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import canonical_reccon_emotion
 from empatheia_research.corpora.facts import CorpusFacts, Licence
 from empatheia_research.corpora.loading import LoadedCorpus, canonical_split, is_sample, sample_root
-from empatheia_research.corpora.reccon_pairs import Pair, SpanItem, pairs, span_items
+from empatheia_research.corpora.reccon_pairs import Pair, pairs
 
 __all__ = [
     "ANNOTATOR",
     "EXPECTED",
     "FOLDER",
     "Pair",
-    "SpanItem",
     "load",
     "pairs",
     "read",
     "sample_root",
-    "span_items",
 ]
 
 NAME = "reccon"

@@ -64,27 +64,6 @@ class Pair:
         return SEPARATOR.join([*parts, " ".join(self.context)] if with_context else parts)
 
 
-@dataclass(frozen=True, slots=True)
-class SpanItem:
-    """A SQuAD-style question; a negative has an empty answer (released files: a placeholder).
-
-    Attributes:
-        id: Of the pair it was made from.
-        context: Where the answer lies.
-        question: As in the released files.
-        answer: The causal span; ``context[answer_start:][:len(answer)] == answer``.
-        answer_start: Character offset, 0 for negatives.
-        is_impossible: True for negatives.
-    """
-
-    id: str
-    context: str
-    question: str
-    answer: str
-    answer_start: int
-    is_impossible: bool
-
-
 def pairs(
     corpus: LoadedCorpus, fold: int = 1, seed: int = 0, per_target: int = 4, prefix: str = "dailydialog"
 ) -> list[Pair]:
@@ -116,22 +95,6 @@ def pairs(
         else:
             out += draw.negatives(dialogue, note, prefix, per_target)
     return out
-
-
-def span_items(
-    corpus: LoadedCorpus, fold: int = 1, with_context: bool = True, seed: int = 0, per_target: int = 4
-) -> list[SpanItem]:
-    """Subtask 1 as questions, one a pair.
-
-    Args:
-        corpus: One split.
-        fold: See :func:`pairs`.
-        with_context: The history is the context and the question names the evidence; else the candidate
-            alone.
-        seed: Of the draw in folds 2 and 3.
-        per_target: Negatives for each annotated target in folds 2 and 3.
-    """
-    return [_span_item(pair, with_context) for pair in pairs(corpus, fold, seed, per_target)]
 
 
 def span_question(emotion: str, target: str, candidate: str | None = None) -> str:
@@ -242,13 +205,3 @@ class _Draw:
                 chosen.append(place)
         rest = [place for place in pool if place[0] != own and place not in chosen]
         chosen += self.random.sample(rest, min(n - len(chosen), len(rest)))
-
-
-def _span_item(pair: Pair, with_context: bool) -> SpanItem:
-    question = span_question(pair.emotion, pair.target_text, pair.candidate_text if with_context else None)
-    context = " ".join(pair.context) if with_context else pair.candidate_text
-    if not pair.label:
-        return SpanItem(pair.id, context, question, "", 0, True)
-    span = pair.spans[0]
-    before = sum(len(text) + 1 for text in pair.context[: pair.candidate]) if with_context else 0
-    return SpanItem(pair.id, context, question, pair.candidate_text[span.start : span.end], before + span.start, False)

@@ -133,22 +133,6 @@ class DialogueTokenizer:
         """The library's tokeniser as text."""
         return self._tokenizer.to_str()
 
-    def check_fits(self, vocab_size: int) -> None:
-        """Compares with a model's table.
-
-        Args:
-            vocab_size: Rows of the table; a few more than pieces are fine (padding to a round size).
-
-        Raises:
-            CheckpointError: A piece would have no row, or far too many rows have none.
-        """
-        if len(self) <= vocab_size < len(self) + _MOST_SPARE_ROWS[self.kind]:
-            return
-        raise CheckpointError(
-            f"a vocabulary that does not match the model: the tokeniser has {len(self)} pieces, the model's"
-            f" table {vocab_size} rows; use the tokeniser that was saved with the model."
-        )
-
     def piece_texts(self) -> list[str]:
         """What each piece stands for, by id: the word, or the piece decoded; special pieces give ''."""
         specials = set(self._specials.values())

@@ -31,7 +31,6 @@ _INSIDE = {
     "affect_reader": "low-rank updates and heads alone, in half precision",
     "None": "low-rank updates and heads alone, in half precision",
 }
-FILES = ("config.json", "empatheia.json", "recipe.yaml")
 
 
 class PerceptionCard(TypedDict):

@@ -32,12 +32,10 @@ from empatheia_research.understanding.causes.entailment_items import (
     in_stretches,
     item_pair_texts,
     items_from_dialogue,
-    items_from_reccon,
     items_of_fold,
     pair_text,
     split_candidates,
 )
-from empatheia_research.understanding.causes.entailment_scores import PairScores, best_threshold, evaluate_pairs
 from empatheia_research.understanding.encoders import HeadLinear, check_positions
 from empatheia_research.understanding.heads import EncoderHeads, HeadsOutput, HeadSpec, binary_loss
 
@@ -48,15 +46,11 @@ __all__ = [
     "EntailmentCollator",
     "entailment_rows",
     "EntailmentItem",
-    "PairScores",
     "annotate",
     "best_run",
-    "best_threshold",
     "encode_joint",
     "encode_pairs",
-    "evaluate_pairs",
     "items_from_dialogue",
-    "items_from_reccon",
     "items_of_fold",
     "pair_text",
     "token_batches",

@@ -6,7 +6,7 @@ Layouts: the published pair text (Poria et al. 2021, subtask 2) and our joint se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NotRequired, TypedDict
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span
+from empatheia.records.dialogue import Dialogue, Span
 from empatheia.taxonomy import IGNORED
 from empatheia.text.readable import SURROGATES
 from empatheia_research.corpora.loading import LoadedCorpus
@@ -79,43 +79,6 @@ class EntailmentItem:
                 yield from ((turn, 1, span) for span in found)
             elif label != IGNORED:
                 yield turn, label, None
-
-
-def items_from_reccon(
-    dialogues: Iterable[Dialogue], annotations: Iterable[CauseAnnotation], with_latent: bool = True
-) -> list[EntailmentItem]:
-    """Fold 1 as items: every annotated target supervises its whole history (positives C, negatives H - C).
-
-    Args:
-        dialogues: RECCON dialogues.
-        annotations: Their gold annotations; evidence after the target is ignored.
-        with_latent: Keep targets without a cause in their history: all turns negative. The released fold 1
-            has them (5330 = 5266 + 64 negatives in the test part), though the paper says they were dropped.
-
-    Raises:
-        DataError: An annotation is of a dialogue that was not given.
-    """
-    by_id = {dialogue.id: dialogue for dialogue in dialogues}
-    items = []
-    for note in annotations:
-        if note.dialogue_id not in by_id:
-            raise DataError(f"annotation of unknown dialogue {note.dialogue_id!r}; {len(by_id)} dialogues were given.")
-        history = by_id[note.dialogue_id].turns[: note.target + 1]
-        causes = {turn for turn in note.turns if 0 <= turn <= note.target}
-        if not causes and not with_latent:
-            continue
-        items.append(
-            EntailmentItem(
-                dialogue_id=note.dialogue_id,
-                target=note.target,
-                texts=tuple(turn.text for turn in history),
-                speakers=tuple(turn.role for turn in history),
-                emotion=note.emotion or "neutral",
-                labels=tuple(int(i in causes) for i in range(len(history))),
-                spans=tuple(span for span in note.spans if span.turn <= note.target),
-            )
-        )
-    return items
 
 
 def items_of_fold(corpus: LoadedCorpus, fold: int = 1, seed: int = 0, limit: int | None = None) -> list[EntailmentItem]:

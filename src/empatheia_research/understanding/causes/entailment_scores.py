@@ -4,35 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from empatheia.errors import DataError
 from empatheia.records.dialogue import CauseAnnotation
 from empatheia_research.understanding.causes.entailment_items import EntailmentItem
-
-
-class LabelledPair(Protocol):
-    """A (target, candidate) pair of a dialogue, e.g. :class:`empatheia_research.corpora.reccon_pairs.Pair`."""
-
-    @property
-    def dialogue_id(self) -> str:
-        """Of the target."""
-        ...
-
-    @property
-    def target(self) -> int:
-        """0-based index of its turn."""
-        ...
-
-    @property
-    def candidate(self) -> int:
-        """0-based index of the candidate's."""
-        ...
-
-    @property
-    def label(self) -> int:
-        """1 cause, 0 not."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +33,6 @@ class PairScores:
     n_positive: int
     n_negative: int
     threshold: float
-
-
-def evaluate_pairs(
-    annotations: Iterable[CauseAnnotation], pairs: Iterable[LabelledPair], threshold: float = 0.5
-) -> PairScores:
-    """F1 over published pairs: a turn with several gold spans counts once for each, as in the released files.
-
-    Args:
-        annotations: Predictions with probabilities, one for each target.
-        pairs: Records with ``dialogue_id``, ``target``, ``candidate`` (0-based) and ``label``.
-        threshold: A pair is causal from this probability on.
-
-    Raises:
-        DataError: A pair's target was not annotated.
-    """
-    return _pair_scores(_pair_probabilities(annotations, pairs), threshold)
-
-
-def best_threshold(annotations: Iterable[CauseAnnotation], pairs: Iterable[LabelledPair]) -> PairScores:
-    """Scores at the threshold (0.05, 0.06, ... 0.95) with the best macro-F1; for validation pairs only."""
-    return best_scores(_pair_probabilities(annotations, pairs))
 
 
 def question_cells(items: Iterable[EntailmentItem], annotations: Iterable[CauseAnnotation]) -> list[tuple[float, int]]:
@@ -112,22 +66,6 @@ def best_scores(cells: Sequence[tuple[float, int]]) -> PairScores:
         (_pair_scores(cells, i / 100) for i in range(5, 96)),
         key=lambda s: (s.macro_f1, -abs(s.threshold - 0.5)),
     )
-
-
-def _pair_probabilities(
-    annotations: Iterable[CauseAnnotation], pairs: Iterable[LabelledPair]
-) -> list[tuple[float, int]]:
-    known = {(note.dialogue_id, note.target): note.probabilities for note in annotations}
-    cells = []
-    for pair in pairs:
-        values = known.get((pair.dialogue_id, pair.target))
-        if values is None or not 0 <= pair.candidate < len(values):
-            raise DataError(
-                f"pair of dialogue {pair.dialogue_id!r}, target {pair.target}, candidate {pair.candidate}"
-                f" has no prediction; {len(known)} targets were annotated. Annotate the pairs' items."
-            )
-        cells.append((values[pair.candidate], int(pair.label)))
-    return cells
 
 
 def _pair_scores(cells: Sequence[tuple[float, int]], threshold: float) -> PairScores:
