@@ -26,7 +26,8 @@ with path.open(newline="", encoding="utf-8") as file:
 
 results = empatheia.analyze([row["text"] for row in rows])
 
-print("emotions:", ", ".join(f"{name} {n}" for name, n in Counter(r.emotion for r in results).most_common()))
+counts = Counter(result.newest.emotion.label for result in results)
+print("emotions:", ", ".join(f"{name} {n}" for name, n in counts.most_common()))
 print("\nto look at first:")
 
 
