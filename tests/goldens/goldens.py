@@ -27,7 +27,8 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
 NEAR = 1e-5
 DIGITS = 7
-VOLATILE = re.compile(r"(^|_)(created|seconds|at|time|times|fingerprint|commit|environment|path|folder|version)$")
+_ENDS = "created|seconds|at|time|times|fingerprint|commit|environment|path|folder|version|per_second"
+VOLATILE = re.compile(rf"(^|_)({_ENDS})$")
 DRAWN = re.compile(r"[0-9a-f]{12,}")
 
 CHATS: tuple[tuple[str, ...], ...] = (
