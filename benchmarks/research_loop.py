@@ -19,7 +19,7 @@ from report import arguments, measure, show
 
 from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import TokenBatchSampler
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.responders.seq2seq import smoothed_target
 from empatheia_research.text.collation import Collator
 from empatheia_research.training.evaluation import context_features

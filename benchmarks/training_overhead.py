@@ -14,7 +14,7 @@ from report import Measurement, arguments, measure, show
 
 from empatheia.errors import MissingResourceError
 from empatheia_research.corpora import empathetic_dialogues
-from empatheia_research.recipes import StageConfig, load_recipe
+from empatheia_research.recipes.recipe import StageConfig, load_recipe
 from empatheia_research.training.stages import StageData, run_stage
 from empatheia_research.training.tasks import make_task
 

@@ -96,7 +96,7 @@ def test_a_change_beside_the_folder_of_a_command_is_a_fault(monkeypatch):
 def test_of_processes_that_start_at_once_one_has_the_run_folder(tmp_path):
     from crowds import starts
 
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
 
     assert starts(3, tmp_path, load_recipe(ROOT / "recipes/gao2021/soft.yaml", "smoke")) == []
 

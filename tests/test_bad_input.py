@@ -14,7 +14,7 @@ from empatheia.listener import Listener
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.resources.catalogue import known_models
 from empatheia_people.judging.verdicts import read_ratings
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.voices.responder_listener import ResponderListener
 
 

@@ -319,7 +319,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def crowded(n: int, place: Path, seed: int) -> list[tuple[str, str, str, list[str]]]:
     """Name, what was done, what was found and faults of each crowd."""
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
 
     faults = starts(n, place / "runs", load_recipe(ROOT / RECIPE, "smoke"))
     rows = [("starts in one run folder", f"{n:,} rounds", f"{n - len(faults):,} rounds with one owner", faults)]

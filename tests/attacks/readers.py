@@ -273,7 +273,7 @@ def _config(folder: Path) -> None:
 
 
 def _recipe(folder: Path) -> None:
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
 
     load_recipe(folder / "recipe.yaml", "cpu")
 

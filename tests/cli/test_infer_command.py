@@ -18,7 +18,7 @@ TALKS = (
 def place(tmp_path_factory) -> Path:
     """A folder with three conversations and an index of the sample that needs no weights."""
     from empatheia_research.corpora import atomic
-    from empatheia_research.understanding.inferences import build_index
+    from empatheia_research.understanding.inferences.index import build_index
 
     folder = tmp_path_factory.mktemp("infer")
     lines = [{**talk, "turns": [{"role": role, "text": text} for role, text in talk["turns"]]} for talk in TALKS]

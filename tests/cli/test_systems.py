@@ -12,7 +12,7 @@ import pytest
 
 from empatheia_research.checkpoints import system_recipes
 from empatheia_research.checkpoints.system_recipes import recipes_of_systems
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.responders import RESPONDERS
 from empatheia_research.voices import systems
 from empatheia_research.voices.systems import find_system, known_systems

@@ -8,7 +8,7 @@ import pytest
 
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia_research.corpora import CORPORA, own
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.training import corpus_labels
 from empatheia_research.training.runner import run
 

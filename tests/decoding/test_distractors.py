@@ -22,7 +22,7 @@ from empatheia_research.decoding.estimator_distractors import EstimatorDistracto
 from empatheia_research.decoding.masked_distractors import MaskedDistractors
 from empatheia_research.decoding.turn_pool import TurnPool, WordList, turn_pool, wording
 from empatheia_research.decoding.word_exchange import exchange
-from empatheia_research.understanding.words.estimator import PAPER, REPO
+from empatheia_research.understanding.words.evidence import PAPER, REPO
 
 KINDS = ("gee own", "gee bart", "gee gpt2", "gee repo own", "gee repo bart", "gee repo gpt2", "masked")
 

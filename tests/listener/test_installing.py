@@ -13,7 +13,7 @@ from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, places_of
 from empatheia.resources import cache_dir, installed_model, models_root
 from empatheia.resources.catalogue import known_models
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.training.install import (
     SMOKE,
     check_start,
@@ -59,7 +59,7 @@ def test_names_stand_for_models():
 
 @pytest.mark.parametrize("recipe", [model.recipe for model in PART_MODELS if model.recipe])
 def test_every_recipe_is_there_and_loads(recipe):
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
 
     assert load_recipe(recipe_file(recipe), size="cpu").name == recipe
 

@@ -99,7 +99,7 @@ def name_of(page: Path) -> str:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Path:
     """The run that several pages speak of, trained once."""
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
     from empatheia_research.training.runner import run
 
     runs = tmp_path_factory.mktemp("trained") / "runs"

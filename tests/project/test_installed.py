@@ -11,7 +11,7 @@ import pytest
 
 import fresh
 from empatheia.errors import ConfigError
-from empatheia_research.recipes import find_recipe, load_recipe
+from empatheia_research.recipes.recipe import find_recipe, load_recipe
 from empatheia_research.shipped import recipes_root, shipped_path
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -337,7 +337,8 @@ def test_no_large_file_and_a_small_bundled_model():
 
 @pytest.mark.parametrize("size", ["smoke", "cpu", "full"])
 def test_every_recipe_loads(size: str):
-    from empatheia_research.recipes import WITHOUT_TRAINING, load_recipe, recipe_files
+    from empatheia_research.recipes.data import WITHOUT_TRAINING
+    from empatheia_research.recipes.recipe import load_recipe, recipe_files
 
     paths = recipe_files(ROOT / "recipes")
     assert paths

@@ -7,7 +7,7 @@ import torch
 
 from empatheia.records.dialogue import Dialogue
 from empatheia_research.corpora import recec, sample
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.responders.cause_gated import CauseGated, CauseGatedConfig, EmotionReasoner, Reasoning
 from empatheia_research.responders.seq2seq import smoothed_target, word_loss
 from empatheia_research.training.stages import choose_parameters

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.responders import RESPONDERS
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"

@@ -5,7 +5,7 @@ import torch
 from contract import SIZES, all_cases
 from knowing import LEARNING, overfit, sample_batch, tokenizer
 
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.responders.imagine import Imagine, ImagineConfig
 
 CASES = all_cases()
@@ -234,7 +234,7 @@ def test_emotion_and_start_are_those_of_the_equations():
 @pytest.mark.parametrize("name", ["imagine", "imagine_repo"])
 def test_causes_are_the_labelled_turns_in_both_variants(name, tmp_path):
     """That the last turn is always a cause is the code of Gao et al., not that of CEM."""
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
     from empatheia_research.training.tasks.respond import RespondTask
 
     recipe = load_recipe(f"recipes/imagine/{name}.yaml", "smoke")

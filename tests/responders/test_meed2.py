@@ -10,7 +10,7 @@ from empatheia.errors import DataError, DecodingError
 from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import LABELS_41
 from empatheia_research.decoding.shrinking_beams import BLOCKED, repeats, shrinking_beams
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.responders.meed2 import MEED2, MEED2Config, add_labels, segments_of
 from empatheia_research.responders.seq2seq import ResponderOutput, word_loss
 from empatheia_research.responders.transformer import Transformer, TransformerConfig

@@ -18,7 +18,7 @@ from empatheia.taxonomy import LABELS_41
 from empatheia.text.inputs import prepare
 from empatheia_research.corpora import edos, pooled, sample
 from empatheia_research.corpora.turn_labels import write_turn_labels
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.shipped import recipes_root
 from empatheia_research.side_inputs.turn_labels import LabelsOfTurns
 from empatheia_research.text.collation import Layout, encode_examples

@@ -13,7 +13,7 @@ from empatheia.errors import CheckpointError, ConfigError, DataError, MissingRes
 from empatheia.records.dialogue import Dialogue, Example, Turn
 from empatheia_research.decoding.reply_index import ReplyIndex, candidate_texts
 from empatheia_research.layers.post_norm import PostNormDecoder, PostNormEncoder
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.responders.rashkin_generation import RashkinGeneration, RashkinGenerationConfig, prepend
 from empatheia_research.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig, TextReader, in_batch_loss
 from empatheia_research.side_inputs.external_vectors import ExternalVectors
@@ -137,7 +137,7 @@ def test_equal_replies_are_negatives_unless_told_otherwise():
 
 def test_check_p_multitask_is_the_mean_of_both_losses():
     """Check P: likelihoods of 2.0 and 4.0 give 3.0; so do the recipes' weights, in both systems."""
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
 
     for kind, name in (("retrieval", "response"), ("generation", "words")):
         weights = load_recipe(f"recipes/rashkin2018/{kind}_multitask.yaml").stages[0].losses
@@ -265,7 +265,7 @@ def test_an_ensemble_starts_as_the_model_without_it():
 @pytest.mark.parametrize("kind", ["retrieval", "generation"])
 def test_check_o_one_ensemble_step_moves_the_map_and_the_decoder_only(kind):
     """Check O: with the recipe's parameters of the second stage, only W, b (and the decoder) differ after a step."""
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
     from empatheia_research.training.stages import choose_parameters
 
     stage = load_recipe(f"recipes/rashkin2018/{kind}_ensem_dm.yaml").stages[1]
@@ -353,7 +353,7 @@ def test_the_first_piece_of_an_unmarked_text_is_its_first_word_or_the_label_in_f
 
 
 def full(name):
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
 
     return load_recipe(f"recipes/rashkin2018/{name}.yaml", "full")
 

@@ -11,7 +11,7 @@ from empatheia.listener import Listener
 from empatheia.records.dialogue import Dialogue
 from empatheia_research.corpora import labelled_texts
 from empatheia_research.decoding.retrieving import vectors_of
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.training.runner import run
 from empatheia_research.training.stages import validation_batches
 from empatheia_research.training.tasks.retrieve import RetrieveTask, block_precisions

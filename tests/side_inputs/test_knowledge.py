@@ -9,9 +9,9 @@ from empatheia.records.dialogue import Dialogue, Example, Turn
 from empatheia_research.side_inputs.knowledge import KnowledgeOfRelations, KnowledgeOfTypes
 from empatheia_research.text.collation import EncodedExample
 from empatheia_research.text.tokenizer import DialogueTokenizer
-from empatheia_research.understanding.inferences import Tails, fill_cache
+from empatheia_research.understanding.inferences.cache import fill_cache
 from empatheia_research.understanding.inferences.heads import asked_about
-from empatheia_research.understanding.inferences.provider import asked_relations
+from empatheia_research.understanding.inferences.provider import Tails, asked_relations
 
 CAUSES = [f"c{i}" for i in range(1, 6)]
 REASONS = [f"x{i}" for i in range(1, 6)]

@@ -8,7 +8,7 @@ import tiny_training as bench
 import torch
 
 from empatheia.errors import ConfigError
-from empatheia_research.recipes import StageConfig
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.responders import empdg
 from empatheia_research.training import trainer as trainer_module
 from empatheia_research.training.trainer import EmpatheiaTrainer, EpochBatches

@@ -13,7 +13,7 @@ import torch
 
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia_research.devices import choose_device
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.training import stages, tracking
 from empatheia_research.training.hours import passes, recorded_hours
 from empatheia_research.training.prerequisites import check_before

@@ -9,7 +9,7 @@ import pytest
 from empatheia.metrics.published import AT_ROW_SIZE
 from empatheia.metrics.score import Score
 from empatheia_research.cli.evaluate import published_text
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.shipped import recipes_root
 
 SCORES = {"emotion_accuracy": Score("accuracy", 41.0, "percent", 100, True, (38.0, 44.0)).to_dict()}

@@ -13,7 +13,7 @@ from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.metrics.classification import CalibrationError
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia_research.corpora import sample
-from empatheia_research.recipes import Recipe, load_recipe
+from empatheia_research.recipes.recipe import Recipe, load_recipe
 from empatheia_research.reports.results_page import keep
 from empatheia_research.training.runner import run
 from empatheia_research.training.tasks.classify import ClassifyTask, classification_scores

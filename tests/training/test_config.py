@@ -9,7 +9,7 @@ import yaml
 
 from empatheia.errors import ConfigError
 from empatheia.settings import apply_override, merge, read_yaml
-from empatheia_research.recipes import (
+from empatheia_research.recipes.recipe import (
     SIZES,
     load_recipe,
     recipe_files,

@@ -4,7 +4,7 @@ import pytest
 
 from empatheia.errors import ConfigError
 from empatheia_research.corpora import CORPORA
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.sources.conversations import Conversations
 from empatheia_research.training.tasks.focus_contexts import chosen_examples

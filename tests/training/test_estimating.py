@@ -14,12 +14,13 @@ import torch
 from empatheia.errors import ConfigError
 from empatheia.metrics.earlier_records import measured_by_names
 from empatheia_research.corpora import sample
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.reports.results_page import keep
 from empatheia_research.training.runner import run
 from empatheia_research.training.tasks.estimate import EstimateTask, comparisons, recall_metrics
 from empatheia_research.training.tasks.word_chart import methods_of, word_chart, word_table
-from empatheia_research.understanding.words.estimator import PAPER, REPO, RUNNING, Evidence, likelihoods
+from empatheia_research.understanding.words.estimator import likelihoods
+from empatheia_research.understanding.words.evidence import PAPER, REPO, RUNNING, Evidence
 from empatheia_research.understanding.words.gold import WordItem
 from empatheia_research.understanding.words.turns import EVIDENCES, WordsOfTurns
 

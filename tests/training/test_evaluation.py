@@ -12,7 +12,7 @@ from empatheia.taxonomy import EMOTIONS
 from empatheia.text.words import count_words
 from empatheia_research.checkpoints.contexts import ContextReader
 from empatheia_research.corpora import sample
-from empatheia_research.recipes import DecodingConfig
+from empatheia_research.recipes.recipe import DecodingConfig
 from empatheia_research.responders import RESPONDERS
 from empatheia_research.responders.transformer import Transformer, TransformerConfig
 from empatheia_research.text.collation import Collator, EncodedExample, Layout, encode_examples

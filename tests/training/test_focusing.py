@@ -15,7 +15,7 @@ from empatheia.metrics.coverage import Coverage
 from empatheia.metrics.score import Signature
 from empatheia.records.analysis import Mechanism
 from empatheia.taxonomy import MECHANISMS
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.runner import run
 from empatheia_research.training.tasks import focus, reply_judges

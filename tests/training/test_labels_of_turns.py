@@ -10,7 +10,7 @@ import pytest
 from empatheia.errors import ConfigError, DataError
 from empatheia.records.dialogue import Dialogue
 from empatheia_research.corpora import CORPORA
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.training.tasks import make_task
 
 OWN = [

@@ -10,7 +10,7 @@ import pytest
 from empatheia.errors import ConfigError
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.metrics.records import read_records
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.reports.record_tables import tables
 from empatheia_research.reports.results_page import keep
 from empatheia_research.shipped import recipes_root

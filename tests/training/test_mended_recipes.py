@@ -2,8 +2,8 @@
 
 import pytest
 
-from empatheia_research.recipes import load_recipe, recipe_files, recipe_sizes
 from empatheia_research.recipes.needs import runs_needed
+from empatheia_research.recipes.recipe import load_recipe, recipe_files, recipe_sizes
 from empatheia_research.responders.empdg import EmpDGConfig
 from empatheia_research.shipped import recipes_root
 

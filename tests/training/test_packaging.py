@@ -7,7 +7,7 @@ import pytest
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
 from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia_research.corpora.annotations import read_annotations, write_annotations
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.reports.results_page import keep
 from empatheia_research.training.release import ModelFolder, card_text, metric_rows, package
 from empatheia_research.training.runner import run
@@ -90,7 +90,7 @@ def test_annotation_errors_say_where(tmp_path):
 
 
 def test_annotating_never_shows_the_future():
-    from empatheia_research.understanding.causes.entailment import items_from_dialogue
+    from empatheia_research.understanding.causes.entailment_items import items_from_dialogue
 
     items = items_from_dialogue(Dialogue.of("a", "b", "c", "d", id="x", emotion="sad"), emotion_map={"sad": "sadness"})
     assert [(item.target, item.texts) for item in items] == [(0, ("a",)), (2, ("a", "b", "c"))]

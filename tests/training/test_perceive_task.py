@@ -15,7 +15,7 @@ from empatheia.settings import read_yaml
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
 from empatheia_research.corpora import everyday, reccon, sample
 from empatheia_research.pretrained import load_weights
-from empatheia_research.recipes import load_recipe, stage_data_config, validate_recipe
+from empatheia_research.recipes.recipe import load_recipe, stage_data_config, validate_recipe
 from empatheia_research.training.perception_card import PerceptionFolder, package_perception
 from empatheia_research.training.runner import run
 from empatheia_research.training.tasks.perceive import (

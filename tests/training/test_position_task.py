@@ -10,7 +10,7 @@ from empatheia.errors import ConfigError
 from empatheia.metrics.records import measured_of
 from empatheia.records.dialogue import Span
 from empatheia_research.corpora.reccon import load as load_reccon
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.reports.record_tables import tables
 from empatheia_research.training.runner import run
 from empatheia_research.training.standings import parts

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from empatheia.errors import MissingResourceError
-from empatheia_research.recipes import load_recipe, needs, recipe_files
+from empatheia_research.recipes import needs
+from empatheia_research.recipes.recipe import load_recipe, recipe_files
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.prerequisites import Missing, lacking, missing_for
 from empatheia_research.training.tasks import make_task

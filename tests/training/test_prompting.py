@@ -10,7 +10,7 @@ import pytest
 
 from empatheia.errors import CheckpointError, ConfigError, EndpointError
 from empatheia.listener import LanguageListener, Listener
-from empatheia_research.recipes import DecodingConfig, load_recipe
+from empatheia_research.recipes.recipe import DecodingConfig, load_recipe
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.language_model_card import package_language_model
 from empatheia_research.training.runner import run

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from empatheia.errors import ConfigError
 from empatheia.resources.arrays import load_arrays
 from empatheia_research.corpora import everyday
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.runner import run
 from empatheia_research.training.tasks.rank import Pairs, RankTask, choose_weights

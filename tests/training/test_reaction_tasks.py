@@ -17,7 +17,7 @@ from empatheia.records.dialogue import Dialogue, Span
 from empatheia.taxonomy import LABELS_41, MECHANISMS
 from empatheia_research.corpora import sample
 from empatheia_research.corpora.turn_labels import write_turn_labels
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.training.runner import run
 from empatheia_research.training.tasks.anticipate import AnticipateTask, next_turns, reaction_scores
 from empatheia_research.training.tasks.mechanisms import MechanismsTask, mechanism_scores

@@ -16,7 +16,7 @@ import tiny_causes as bench
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
-from empatheia_research.recipes import Recipe, load_recipe, recipe_sizes
+from empatheia_research.recipes.recipe import Recipe, load_recipe, recipe_sizes
 from empatheia_research.reports.results_page import keep
 from empatheia_research.training.runner import run
 from empatheia_research.training.tasks.entail import EntailTask

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 import fresh
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.writing import hold_folder, save_folder, write_atomically
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.reports.results_page import keep
 from empatheia_research.responders import RESPONDERS
 from empatheia_research.text.tokenizer import DialogueTokenizer

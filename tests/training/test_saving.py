@@ -10,7 +10,7 @@ import tiny_training as bench
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.settings import path_name, plain_name
 from empatheia.writing import MADE, save_folder
-from empatheia_research.recipes import Recipe, load_recipe
+from empatheia_research.recipes.recipe import Recipe, load_recipe
 from empatheia_research.training import release, runner
 from empatheia_research.training.records import keep_record
 from empatheia_research.training.runner import run, run_folder

@@ -8,7 +8,7 @@ import pytest
 from empatheia.cli import main
 from empatheia.errors import DataError
 from empatheia.metrics.published import published
-from empatheia_research.recipes import load_recipe, recipe_files
+from empatheia_research.recipes.recipe import load_recipe, recipe_files
 from empatheia_research.training.standings import parts, standings, to_text
 
 

@@ -8,7 +8,7 @@ import torch
 from safetensors import safe_open
 
 from empatheia.errors import CheckpointError
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.training.runner import run
 from empatheia_research.training.teacher_labels import (
     emotion_distributions,

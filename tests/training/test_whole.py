@@ -9,7 +9,7 @@ import pytest
 from empatheia.errors import MissingResourceError
 from empatheia.listener.perceiving import PerceivingListener
 from empatheia_research.cli.evaluate import default_listener
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.runner import run
 from empatheia_research.training.tasks.whole import share_of_frequent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from empatheia_research.recipes import load_recipe
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.tasks.respond import RespondTask
 

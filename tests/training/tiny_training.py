@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from empatheia_research.recipes import Recipe, StageConfig
+from empatheia_research.recipes.recipe import Recipe, StageConfig
 from empatheia_research.responders.transformer import Transformer, TransformerConfig
 from empatheia_research.text.collation import Collator, EncodedExample
 from empatheia_research.training.stages import StageData, StageResult, run_stage

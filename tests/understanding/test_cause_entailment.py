@@ -19,22 +19,20 @@ import fresh
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia_research.understanding import UNDERSTANDERS
-from empatheia_research.understanding.causes.entailment import (
-    CauseEntailment,
-    CauseEntailmentConfig,
+from empatheia_research.understanding.causes.entailment import CauseEntailment, annotate, best_run, token_batches
+from empatheia_research.understanding.causes.entailment_config import CauseEntailmentConfig
+from empatheia_research.understanding.causes.entailment_items import (
     EntailmentCollator,
     EntailmentItem,
-    annotate,
-    best_run,
     encode_joint,
     encode_pairs,
     entailment_rows,
+    in_stretches,
+    item_pair_texts,
     items_from_dialogue,
     items_of_fold,
     pair_text,
-    token_batches,
 )
-from empatheia_research.understanding.causes.entailment_items import in_stretches, item_pair_texts
 from empatheia_research.understanding.causes.entailment_scores import question_cells, scores_at
 from empatheia_research.understanding.causes.span_answers import whole_words
 

@@ -27,17 +27,9 @@ from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.causes.entailment import annotate
 from empatheia_research.understanding.causes.entailment_items import items_of_fold
 from empatheia_research.understanding.causes.span_answers import whole_words
-from empatheia_research.understanding.causes.span_items import joint_rows, question_rows
-from empatheia_research.understanding.causes.spans import (
-    CauseSpans,
-    CauseSpansConfig,
-    SpanAnswer,
-    SpanCollator,
-    _best_window,
-    _window_answers,
-    extract,
-    span_rows,
-)
+from empatheia_research.understanding.causes.span_config import CauseSpansConfig
+from empatheia_research.understanding.causes.span_items import SpanCollator, joint_rows, question_rows, span_rows
+from empatheia_research.understanding.causes.spans import CauseSpans, SpanAnswer, _best_window, _window_answers, extract
 
 FORMS = ({"form": "paper"}, {"form": "paper", "context": False}, {"form": "joint"}, {"form": "joint", "context": False})
 

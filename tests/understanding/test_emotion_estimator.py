@@ -13,22 +13,24 @@ from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS
 from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.words.estimator import (
+    EmotionEstimator,
+    EmotionEstimatorConfig,
+    Likelihoods,
+    estimate,
+    explain,
+    likelihoods,
+)
+from empatheia_research.understanding.words.estimator_pieces import EstimatorReader, TextPieces
+from empatheia_research.understanding.words.evidence import (
     PAPER,
     REPO,
     RUNNING,
-    EmotionEstimator,
-    EmotionEstimatorConfig,
     Evidence,
-    Likelihoods,
     cause_probabilities,
     emotion_joint,
-    estimate,
-    explain,
     informative_probabilities,
-    likelihoods,
     remembered,
 )
-from empatheia_research.understanding.words.estimator_pieces import EstimatorReader, TextPieces
 
 LOG = torch.log
 WORDS = torch.tensor([[0.2, 0.1, 0.5], [0.1, 0.1, 0.5], [0.05, 0.1, 0.5], [0.02, 0.1, 0.5]], dtype=torch.float64)

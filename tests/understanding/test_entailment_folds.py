@@ -10,12 +10,14 @@ import tiny_causes as bench
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.records.dialogue import CauseAnnotation, Span
 from empatheia_research.corpora import reccon, sample
-from empatheia_research.understanding.causes.entailment import (
-    CauseEntailmentConfig,
-    annotate,
+from empatheia_research.understanding.causes.entailment import annotate
+from empatheia_research.understanding.causes.entailment_config import CauseEntailmentConfig
+from empatheia_research.understanding.causes.entailment_items import (
     entailment_rows,
+    items_of_fold,
+    pair_text,
+    split_candidates,
 )
-from empatheia_research.understanding.causes.entailment_items import items_of_fold, pair_text, split_candidates
 from empatheia_research.understanding.causes.entailment_scores import (
     best_scores,
     question_cells,

@@ -202,7 +202,7 @@ def test_published_learning_rate():
     """MEED2 checks, learning rate: peak 2e-5, warm-up 700, total 7,000 (the recipe's max_steps), never below 0."""
     from pathlib import Path
 
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
 
     recipes = Path(__file__).resolve().parents[2] / "recipes"
     stage = load_recipe(recipes / "meed2/emotion_intent_repo.yaml", size="full").stages[0]

@@ -10,9 +10,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, DistilBertConfig, PreTrainedTokenizerFast, RobertaConfig
 
 from empatheia.records.dialogue import Span
-from empatheia_research.understanding.causes.entailment import CauseEntailment, CauseEntailmentConfig
+from empatheia_research.understanding.causes.entailment import CauseEntailment
+from empatheia_research.understanding.causes.entailment_config import CauseEntailmentConfig
 from empatheia_research.understanding.causes.entailment_items import EntailmentItem
-from empatheia_research.understanding.causes.spans import CauseSpans, CauseSpansConfig
+from empatheia_research.understanding.causes.span_config import CauseSpansConfig
+from empatheia_research.understanding.causes.spans import CauseSpans
 
 VOCABULARY = """
 [PAD] [UNK] [CLS] [SEP] anger happiness sadness neutral a b c d e f g h

@@ -9,16 +9,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from empatheia.care.lexicon import Hit, sentences
-from empatheia.care.normalising import LAUGH, Token
+from empatheia.care.normalising import LAUGH, WORDS, Token
 from empatheia.records.danger import About
-from empatheia.settings import read_yaml
 
-_WORDS = read_yaml(Path(__file__).parent / "data" / "words.yaml")
-_SELF, _YOU, _KIN = frozenset(_WORDS["self"]), frozenset(_WORDS["you"]), frozenset(_WORDS["others"])
-_OTHER = _KIN.union(_WORDS["third_person"])
+_SELF, _YOU, _KIN = frozenset(WORDS["self"]), frozenset(WORDS["you"]), frozenset(WORDS["others"])
+_OTHER = _KIN.union(WORDS["third_person"])
 _THEMSELVES = frozenset(["himself", "herself", "themselves", "themself"])
 _NOT = frozenset(["not", "never", "without", "nobody", "neither", "nor", "hardly", "stopped"])
 _NOT_REALLY = frozenset(["only", "just", "joking", "kidding", "even", "sure", "lie", "know"])
@@ -61,52 +58,8 @@ _REAL = re.compile(
     r"|no game|not a (?:game|joke|story))(?= |$)"
 )
 """Says of what a story, a game or a song seems to tell that it is meant."""
-_PLANS = frozenset(
-    [
-        "am",
-        "going",
-        "to",
-        "will",
-        "shall",
-        "want",
-        "have",
-        "decided",
-        "need",
-        "must",
-        "plan",
-        "planning",
-        "might",
-        "may",
-        "just",
-        "really",
-        "finally",
-        "about",
-        "ready",
-        "be",
-        "gonna",
-        "do",
-        "would",
-        "like",
-    ]
-)
-_SAYING = frozenset(
-    [
-        "says",
-        "said",
-        "say",
-        "sings",
-        "shouts",
-        "whispers",
-        "yells",
-        "writes",
-        "wrote",
-        "goes",
-        "screams",
-        "character",
-        "hero",
-        "line",
-    ]
-)
+_PLANS = frozenset(WORDS["plans"])
+_SAYING = frozenset(WORDS["saying"])
 _SAYS_LYRICS = re.compile(
     r" (?:goes|lyric|lyrics|sings|singing|titled|called|translate|line|chorus|quote|quoted|mean|means)(?= |$)"
 )

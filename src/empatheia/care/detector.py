@@ -21,7 +21,7 @@ from empatheia.care.earlier_turns import Carried, TurnJudgement, answered, carry
 from empatheia.care.encodings import hidden_in
 from empatheia.care.features import feature_row
 from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexicon
-from empatheia.care.normalising import LAUGH, Token, tokens_of
+from empatheia.care.normalising import LAUGH, WORDS, Token, tokens_of
 from empatheia.care.questions import said_with_yes
 from empatheia.care.word_vectors import shipped_word_vectors
 from empatheia.errors import DataError
@@ -57,22 +57,7 @@ _SEALED = 16
 DANGER_TO_OTHERS = "danger to others"
 """Stands in the reasons where a line says so."""
 _HAPPENED = frozenset(["killed", "took", "shot", "committed", "hanged", "ended", "taken", "hung"])
-_THREAT = frozenset(
-    [
-        "tried",
-        "trying",
-        "says",
-        "said",
-        "threatened",
-        "wants",
-        "going",
-        "planning",
-        "threatens",
-        "attempted",
-        "will",
-        "might",
-    ]
-)
+_THREAT = frozenset(WORDS["threat"])
 
 
 @dataclass(frozen=True, slots=True)

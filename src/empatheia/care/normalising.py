@@ -26,8 +26,9 @@ APOSTROPHES = "'\u2018\u2019\u201b\u02bc\u2032\u02b9\u0060\u00b4\uff07"
 LAUGH = "_laugh_"
 """Stands for emoji and letters of laughter."""
 
-_WORDS = read_yaml(Path(__file__).parent / "data" / "words.yaml")
-SENSITIVE = frozenset(_WORDS["sensitive"])
+WORDS = read_yaml(Path(__file__).parent / "data" / "words.yaml")
+"""The words of ``data/words.yaml``, by its keys."""
+SENSITIVE = frozenset(WORDS["sensitive"])
 """Words that are looked for behind figures, stars and blanks."""
 
 _INVISIBLE = re.compile(
@@ -46,13 +47,13 @@ _PIECES = re.compile(
 )
 _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 
-_CONTRACTED: dict[str, str] = _WORDS["meant"]
+_CONTRACTED: dict[str, str] = WORDS["meant"]
 _SUFFIXES = {"n't": "not", "'ll": "will", "'re": "are", "'ve": "have", "'m": "am", "'d": "would"}
-_PAIRS = {tuple(pair.split()): meant for pair, meant in _WORDS["pairs"].items()}
-_JOINED = frozenset(_WORDS["joined"])
-_ALARMING = frozenset(_WORDS["alarming"])
-_MENDED: list[str] = _WORDS["mended"]
-_NOT_MENDED = frozenset(_WORDS["not_mended"])
+_PAIRS = {tuple(pair.split()): meant for pair, meant in WORDS["pairs"].items()}
+_JOINED = frozenset(WORDS["joined"])
+_ALARMING = frozenset(WORDS["alarming"])
+_MENDED: list[str] = WORDS["mended"]
+_NOT_MENDED = frozenset(WORDS["not_mended"])
 
 
 @dataclass(frozen=True, slots=True)

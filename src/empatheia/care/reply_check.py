@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from empatheia.care.encodings import hidden_in
-from empatheia.care.normalising import tokens_of
+from empatheia.care.normalising import WORDS, tokens_of
 from empatheia.records.danger import Level
 
 Fault = Literal["method", "agreement", "goodbye", "encouragement", "cheer"]
@@ -58,45 +58,7 @@ _ORDER_IN_DANGER = re.compile(
     r"|keep (?:doing it|cutting))(?= |$)"
 )
 """Orders that are harmless in other talk."""
-_GOVERNED = frozenset(
-    [
-        "to",
-        "not",
-        "never",
-        "or",
-        "you",
-        "i",
-        "we",
-        "they",
-        "he",
-        "she",
-        "people",
-        "who",
-        "would",
-        "might",
-        "may",
-        "could",
-        "can",
-        "will",
-        "did",
-        "had",
-        "have",
-        "should",
-        "of",
-        "about",
-        "from",
-        "by",
-        "without",
-        "that",
-        "what",
-        "want",
-        "before",
-        "whether",
-        "if",
-        "someone",
-        "somebody",
-    ]
-)
+_GOVERNED = frozenset(WORDS["governed"])
 _LIGHT = frozenset(["just", "only", "really", "actually", "even", "simply", "then"])
 _ENCOURAGES = re.compile(
     rf" (?:(?:you|him|her|them) (?:should|could|can|may|must|might as well|ought to|need to|have to) (?:just "

@@ -15,7 +15,7 @@ from empatheia.settings import Strict, apply_override, read_yaml
 from empatheia_people.curation.cleaning import Cleaner
 from empatheia_people.curation.dialogues import CHAT_GAP_MS, MAX_GAP_MS
 from empatheia_people.curation.segmenter import BUNDLED
-from empatheia_research.recipes import find_recipe
+from empatheia_research.recipes.recipe import find_recipe
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}(?:/[A-Za-z0-9][\w-]{0,60})?")
 _BYTES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?\s*", re.IGNORECASE)

@@ -18,7 +18,7 @@ from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 from empatheia.settings import PlainName, Strict, apply_override, explain_invalid, read_yaml
 from empatheia.taxonomy import EMOTIONS
-from empatheia_research.recipes import find_recipe
+from empatheia_research.recipes.recipe import find_recipe
 
 Protocol = Literal["drag", "likert", "ab", "pairwise_dialogue", "turn_annotation", "live", "collect"]
 PAIRED = ("ab", "pairwise_dialogue")

@@ -16,15 +16,13 @@ from empatheia.errors import DataError
 from empatheia.reading import numbered_lines, parse_json
 from empatheia_people.judging.judge import Endpoint, Pair, judge
 from empatheia_people.judging.prompts import CRITERIA
-from empatheia_people.judging.verdicts import MARK, Agreement, HumanRating, Outcome, Verdict, agreement, verdict_of
+from empatheia_people.judging.verdicts import Agreement, HumanRating, Outcome, Verdict, agreement, verdict_of
 from empatheia_people.studies.answers import PAIR
 from empatheia_people.studies.design import GOLD, Design
 from empatheia_people.studies.items import StudyItem
 from empatheia_people.studies.sheets import Sheet
 from empatheia_people.studies.store import Store
 from empatheia_people.studies.tables import Event
-
-__all__ = ["MARK", "JudgedPair", "ask_judge", "judge_agreement", "keep_verdicts", "read_verdicts"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from empatheia.errors import EmpatheiaError, MissingResourceError
-from empatheia_research.recipes import read_recipe_tree, recipe_files
+from empatheia_research.recipes.recipe import read_recipe_tree, recipe_files
 from empatheia_research.responders import RESPONDERS
 from empatheia_research.shipped import recipes_root
 

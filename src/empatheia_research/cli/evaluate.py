@@ -16,12 +16,13 @@ from empatheia.metrics.score import Score
 from empatheia.reading import read_record
 from empatheia.resources import resolve_model
 from empatheia.settings import read_yaml
-from empatheia_research.recipes import DATA_CONFIGS, load_recipe
+from empatheia_research.recipes.data import DATA_CONFIGS
+from empatheia_research.recipes.recipe import load_recipe
 from empatheia_research.shipped import recipes_root, shipped_path
 from empatheia_research.training.standings import standings, to_text
 
 if TYPE_CHECKING:
-    from empatheia_research.recipes import Size
+    from empatheia_research.recipes.recipe import Size
     from empatheia_research.training.perception_card import PerceptionFolder
     from empatheia_research.training.release import ModelFolder
     from empatheia_research.training.tasks.prompt import PromptRun

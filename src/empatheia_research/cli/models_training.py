@@ -15,7 +15,7 @@ from empatheia.listener.parts import PART_MODELS
 from empatheia.resources import cache_dir, installed_model, models_root, resolve_model
 from empatheia.resources.fetch import file_sha256
 from empatheia.resources.quiet import quiet_loading
-from empatheia_research.recipes import check_recipe_size, load_recipe
+from empatheia_research.recipes.recipe import check_recipe_size, load_recipe
 from empatheia_research.responders import RESPONDERS
 
 if TYPE_CHECKING:

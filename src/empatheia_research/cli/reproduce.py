@@ -15,8 +15,8 @@ from empatheia.documents.document import Figure
 from empatheia.documents.markdown import to_markdown
 from empatheia.errors import ConfigError, DataError
 from empatheia.writing import write_whole
-from empatheia_research.recipes import check_recipe_size, load_recipe
 from empatheia_research.recipes.needs import RUNS, runs_to_make_first
+from empatheia_research.recipes.recipe import check_recipe_size, load_recipe
 from empatheia_research.reports.charts import save
 from empatheia_research.reports.curves import curves_chart, curves_of, read_curves
 from empatheia_research.reports.record_tables import run_name
@@ -34,7 +34,7 @@ from empatheia_research.reports.totals import totals_of
 from empatheia_research.shipped import recipes_root, results_root
 
 if TYPE_CHECKING:
-    from empatheia_research.recipes import Recipe
+    from empatheia_research.recipes.recipe import Recipe
     from empatheia_research.reports.reproduction import MissingRun, TableReport
     from empatheia_research.reports.targets import Target
 

@@ -12,13 +12,13 @@ from empatheia.cli.output import print_json, say, show
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 from empatheia_research.devices import choose_device
-from empatheia_research.recipes import find_recipe, load_recipe, read_recipe_tree, recipe_titles
+from empatheia_research.recipes.recipe import find_recipe, load_recipe, read_recipe_tree, recipe_titles
 from empatheia_research.training.hours import passes, recorded_hours
 from empatheia_research.training.prerequisites import check_before
 from empatheia_research.training.tracking import check_tracker
 
 if TYPE_CHECKING:
-    from empatheia_research.recipes import Recipe
+    from empatheia_research.recipes.recipe import Recipe
     from empatheia_research.training.runner import RunStatus
 
 

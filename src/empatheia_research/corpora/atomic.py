@@ -23,20 +23,7 @@ from empatheia.resources import file_sha256, find_corpus_file
 from empatheia.taxonomy import RELATIONS
 from empatheia_research.corpora.loading import is_sample, sample_root
 
-__all__ = [
-    "ALL_RELATIONS",
-    "ATTRIBUTION",
-    "FILE_ROWS",
-    "RELATION_TUPLES",
-    "AtomicTuple",
-    "AtomicTuples",
-    "Generation",
-    "canonical_relation",
-    "load",
-    "read",
-    "read_generations",
-    "sample_root",
-]
+__all__ = ["sample_root"]
 
 NAME = "atomic"
 FOLDER = "atomic"

@@ -20,6 +20,7 @@ from empatheia.reading import Json, Problem, UnreadableError, numbered_lines, pa
 from empatheia.records.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
+from empatheia.settings import read_yaml
 from empatheia_research.corpora.facts import CorpusFacts, Licence
 from empatheia_research.corpora.licences import LICENCES
 from empatheia_research.corpora.loading import SPLITS, LoadedCorpus
@@ -28,127 +29,15 @@ __all__ = ["EXPECTED", "LICENCES", "NAMES", "Licence", "excerpts", "load", "merg
 
 FOLDER = "dialogue_corpora"
 GET = "the corpus's own publisher (see `empatheia data list`), then put it there in this form"
-EXPECTED: dict[str, int] = {
-    "dailydialog": 5_381,
-    "esconv_partial": 586,
-    "commonsense_dialogues_valid_test": 2_315,
-    "topical_chat_test_partial": 80,
-    "public_domain_plays": 22,
-    "dream": 6_444,
-    "meld": 1_344,
-    "emorynlp": 815,
-    "mutual": 7_974,
-    "opensubtitles_cleaned_sample": 4_000,
-    "changelog_podcasts": 197,
-    "schema_guided_dialogue_partial": 5_732,
-    "switchboard_swda": 1_155,
-}
+_TOLD = read_yaml(Path(__file__).with_suffix(".yaml"))
+EXPECTED: dict[str, int] = {name: told["expected"] for name, told in _TOLD.items()}
 """Number of dialogues in the copies this project was developed on."""
 NAMES = tuple(EXPECTED)
 """Registered names."""
 
 FACTS: dict[str, CorpusFacts] = {
-    "dailydialog": CorpusFacts(
-        file="dailydialog/train_partial.jsonl",
-        licence=Licence(
-            "CC BY-NC-SA 4.0",
-            True,
-            "Non-commercial; share-alike, which the card must say. Only the training part.",
-            "Li et al. 2017, yanran.li/dailydialog",
-            share_alike=True,
-        ),
-    ),
-    "esconv_partial": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/esconv_partial.jsonl",
-        licence=Licence("CC BY-NC 4.0", True, "Non-commercial like the weights.", "Liu et al. 2021"),
-    ),
-    "commonsense_dialogues_valid_test": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/commonsense_dialogues_valid_test.jsonl",
-        licence=Licence("CC BY-NC 4.0", True, "Non-commercial like the weights.", "Zhou et al. 2021, Amazon"),
-    ),
-    "topical_chat_test_partial": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/topical_chat_test_partial.jsonl",
-        licence=Licence(
-            "CDLA-Sharing 1.0",
-            True,
-            "Results of computation on the data are free of its terms.",
-            "Gopalakrishnan et al. 2019",
-        ),
-    ),
-    "public_domain_plays": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/public_domain_plays.jsonl",
-        licence=Licence("public domain", True, "No rights reserved.", "Project Gutenberg"),
-    ),
-    "dream": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/dream.jsonl",
-        licence=Licence("non-commercial research", True, "Non-commercial like the weights.", "Sun et al. 2019"),
-    ),
-    "meld": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/meld.jsonl",
-        licence=Licence(
-            "GPL-3.0 repository; text of a TV series",
-            False,
-            "The series' text is not the publisher's.",
-            "Poria et al. 2019",
-        ),
-    ),
-    "emorynlp": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/emorynlp.jsonl",
-        licence=Licence(
-            "GPL-3.0 repository; text of a TV series",
-            False,
-            "The series' text is not the publisher's.",
-            "Zahiri and Choi 2018",
-        ),
-    ),
-    "mutual": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/mutual.jsonl",
-        licence=Licence("none stated", False, "No licence, so no permission.", "Cui et al. 2020"),
-    ),
-    "opensubtitles_cleaned_sample": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/opensubtitles_cleaned_sample.jsonl",
-        licence=Licence(
-            "none stated; film subtitles", False, "No licence, so no permission.", "Lison and Tiedemann 2016, OPUS"
-        ),
-    ),
-    "changelog_podcasts": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/changelog_podcasts.jsonl",
-        licence=Licence(
-            "CC BY-SA 4.0", False, "Share-alike does not combine with non-commercial weights.", "Changelog Media", True
-        ),
-    ),
-    "schema_guided_dialogue_partial": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/schema_guided_dialogue_partial.jsonl",
-        licence=Licence(
-            "CC BY-SA 4.0",
-            False,
-            "Share-alike does not combine with non-commercial weights.",
-            "Rastogi et al. 2020",
-            True,
-        ),
-    ),
-    "switchboard_swda": CorpusFacts(
-        splits=("all",),
-        file="dialogue_corpora/switchboard_swda.jsonl",
-        licence=Licence(
-            "CC BY-NC-SA 3.0",
-            False,
-            "Share-alike without a later version's compatibility.",
-            "Stolcke et al. 2000",
-            True,
-        ),
-    ),
+    name: CorpusFacts(tuple(told.get("splits", SPLITS)), told["file"], Licence(**told["licence"]))
+    for name, told in _TOLD.items()
 }
 """By registered name."""
 

@@ -25,20 +25,7 @@ from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, canonical_emotion
 from empatheia_research.corpora.facts import CorpusFacts, Licence
-from empatheia_research.corpora.loading import LoadedCorpus, canonical_split, sample_root
-
-__all__ = [
-    "ARCHIVE_SHA256",
-    "FIELDS",
-    "FOLDER",
-    "NAME",
-    "SPLITS",
-    "EmoCauseCorpus",
-    "EmoCauseItem",
-    "load",
-    "read",
-    "sample_root",
-]
+from empatheia_research.corpora.loading import LoadedCorpus, canonical_split
 
 NAME = "emocause"
 FOLDER = "emocause"

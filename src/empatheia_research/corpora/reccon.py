@@ -21,18 +21,9 @@ from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import canonical_reccon_emotion
 from empatheia_research.corpora.facts import CorpusFacts, Licence
 from empatheia_research.corpora.loading import LoadedCorpus, canonical_split, is_sample, sample_root
-from empatheia_research.corpora.reccon_pairs import Pair, pairs
+from empatheia_research.corpora.reccon_pairs import pairs
 
-__all__ = [
-    "ANNOTATOR",
-    "EXPECTED",
-    "FOLDER",
-    "Pair",
-    "load",
-    "pairs",
-    "read",
-    "sample_root",
-]
+__all__ = ["pairs", "sample_root"]
 
 NAME = "reccon"
 FOLDER = "reccon"

@@ -13,8 +13,8 @@ from typing import Any
 
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.published import Published, Verdict
-from empatheia_research.recipes import Recipe, load_recipe
 from empatheia_research.recipes.queue import queued_anew
+from empatheia_research.recipes.recipe import Recipe, load_recipe
 from empatheia_research.reports.curves import curves_of, last_fall, read_curves
 from empatheia_research.reports.targets import Target, Why, found_difference
 from empatheia_research.shipped import recipes_root

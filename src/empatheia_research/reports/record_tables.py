@@ -25,7 +25,7 @@ from empatheia.metrics.score import Score
 from empatheia.metrics.significance import ComparisonRecord
 from empatheia.settings import YAML_LOADER
 from empatheia.taxonomy import MECHANISMS
-from empatheia_research.recipes import PublishedRow, load_recipe
+from empatheia_research.recipes.recipe import PublishedRow, load_recipe
 from empatheia_research.shipped import recipes_root
 
 _TESTED_ON = re.compile(r"test (\d)$")

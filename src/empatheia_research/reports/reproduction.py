@@ -15,8 +15,8 @@ from empatheia.errors import DataError
 from empatheia.metrics.published import Published
 from empatheia.metrics.records import RunRecord, record_key, whole_records
 from empatheia.reading import files_below
-from empatheia_research.recipes import load_recipe, recipe_sizes
 from empatheia_research.recipes.needs import runs_to_make_first
+from empatheia_research.recipes.recipe import load_recipe, recipe_sizes
 from empatheia_research.reports.claims import Compared, claims_of, compared
 from empatheia_research.reports.lines import PAPER_SEEDS, Line, grouped, lines_of_row, row_of, scores_for, seeds_of
 from empatheia_research.reports.targets import (

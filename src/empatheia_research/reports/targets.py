@@ -19,7 +19,7 @@ from empatheia.errors import ConfigError
 from empatheia.metrics.published import DEFINITIONS, PAPERS, Published, has_words, read_published
 from empatheia.registry import nearest
 from empatheia.settings import read_package_yaml
-from empatheia_research.recipes import read_recipe_tree, recipe_files
+from empatheia_research.recipes.recipe import read_recipe_tree, recipe_files
 
 TESTED_ON = re.compile(r", test \d$")
 """RECCON prints a row for each fold a model is tested on: one model, several rows."""

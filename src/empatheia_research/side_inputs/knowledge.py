@@ -27,17 +27,12 @@ from empatheia.taxonomy import RELATION_GROUPS
 from empatheia_research.side_inputs.cause_turns import last_speaker_turn
 from empatheia_research.text.collation import EncodedExample
 from empatheia_research.text.tokenizer import DialogueTokenizer
-from empatheia_research.understanding.inferences import (
-    CachedInferences,
-    Filtered,
-    Inferences,
-    build_index,
-    open_provider,
-)
-from empatheia_research.understanding.inferences.cache import infer_merged
+from empatheia_research.understanding.inferences.cache import CachedInferences, infer_merged
 from empatheia_research.understanding.inferences.heads import NO_CAUSE, Asked, asked_about, check_heads
+from empatheia_research.understanding.inferences.index import build_index
 from empatheia_research.understanding.inferences.nearest import NearestInferences
-from empatheia_research.understanding.inferences.provider import Answer
+from empatheia_research.understanding.inferences.provider import Answer, Filtered, Inferences
+from empatheia_research.understanding.inferences.turns import open_provider
 
 logger = logging.getLogger(__name__)
 SAMPLE = "sample"

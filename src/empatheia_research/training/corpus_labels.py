@@ -16,7 +16,8 @@ from empatheia.metrics import METRICS
 from empatheia.records.dialogue import CauseAnnotation, Dialogue
 from empatheia.taxonomy import EMOTION_TO_RECCON, MECHANISMS
 from empatheia_research.corpora import CORPORA, empathetic_dialogues, recec
-from empatheia_research.understanding.causes.entailment import CauseEntailment, annotate, items_from_dialogue
+from empatheia_research.understanding.causes.entailment import CauseEntailment, annotate
+from empatheia_research.understanding.causes.entailment_items import items_from_dialogue
 from empatheia_research.understanding.labels.classifier import read_model, read_tokenizer
 from empatheia_research.understanding.mechanisms.identifier import MechanismsOfTurns
 

@@ -32,8 +32,8 @@ from empatheia_research.checkpoints.contexts import ContextReader
 from empatheia_research.corpora import reccon, recec, sample
 from empatheia_research.decoding.diverse_beams import diverse_beams
 from empatheia_research.decoding.shrinking_beams import shrinking_beams
-from empatheia_research.recipes import DataConfig, DecodingConfig, Recipe
-from empatheia_research.recipes.recipe import GenerateSettings
+from empatheia_research.recipes.data import DataConfig
+from empatheia_research.recipes.recipe import DecodingConfig, GenerateSettings, Recipe
 from empatheia_research.responders.seq2seq import Seq2SeqResponder, word_loss
 from empatheia_research.side_inputs import SideInput, TeachingSideInput
 from empatheia_research.text.collation import Collator, EncodedExample, merge_spans, word_scores

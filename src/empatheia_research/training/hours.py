@@ -8,7 +8,7 @@ from typing import Any
 
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.records import read_records
-from empatheia_research.recipes import Recipe, StageConfig, load_recipe
+from empatheia_research.recipes.recipe import Recipe, StageConfig, load_recipe
 from empatheia_research.shipped import shipped_path
 
 

@@ -9,7 +9,7 @@ from torch import nn
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.resources import resolve_model
 from empatheia_research.pretrained import load_weights
-from empatheia_research.recipes import Recipe
+from empatheia_research.recipes.recipe import Recipe
 
 
 def started_from(recipe: Recipe) -> Path:

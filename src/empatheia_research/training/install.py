@@ -21,7 +21,7 @@ from empatheia.resources.quiet import quiet_loading
 from empatheia.writing import save_folder
 from empatheia_research.corpora.licences import LICENCES
 from empatheia_research.pretrained import check_links
-from empatheia_research.recipes import Recipe
+from empatheia_research.recipes.recipe import Recipe
 from empatheia_research.shipped import recipes_root
 
 SMOKE = "trained for a minute on a few self-written sentences (size smoke)"

@@ -20,7 +20,7 @@ from empatheia.resources.arrays import load_arrays
 from empatheia.settings import read_yaml
 from empatheia.writing import save_folder
 from empatheia_research.corpora import everyday, sample
-from empatheia_research.recipes import Recipe, validate_recipe
+from empatheia_research.recipes.recipe import Recipe, validate_recipe
 from empatheia_research.training.release import finished_record
 from empatheia_research.training.tasks.perceive import OUTSIDE, perception_scores
 from empatheia_research.understanding.affect.reader import ADAPTER

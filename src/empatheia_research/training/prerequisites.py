@@ -18,8 +18,8 @@ from empatheia.listener.parts import PART_MODELS
 from empatheia.resources import corpus_roots, find_corpus_file, is_at_hand, is_offline
 from empatheia.resources.lookup import GET_GGUF, GGUF_NAMES, MINILM_NAMES, installed_model
 from empatheia_research.corpora import CORPORA, labelled_texts, lexicons, place_of, senticnet, turn_labels
-from empatheia_research.recipes import Recipe
 from empatheia_research.recipes.needs import RUNS, NeededRun, runs_needed, runs_to_make_first
+from empatheia_research.recipes.recipe import Recipe
 from empatheia_research.shipped import shipped_path
 
 _SELF_WRITTEN = frozenset(("sample", "none", "released"))

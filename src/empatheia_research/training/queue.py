@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from empatheia.metrics.records import read_records
-from empatheia_research.recipes import Recipe
 from empatheia_research.recipes.needs import RUNS, runs_to_make_first
 from empatheia_research.recipes.queue import Queue, QueueEntry
+from empatheia_research.recipes.recipe import Recipe
 from empatheia_research.training.prerequisites import Missing, missing_for
 from empatheia_research.training.records import keep_record
 from empatheia_research.training.runner import RunStatus, run_all, run_folder

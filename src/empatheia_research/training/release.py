@@ -19,7 +19,7 @@ from empatheia.writing import check_replaceable, is_run, save_folder, write_atom
 from empatheia_research.checkpoints.open import open_model
 from empatheia_research.corpora import CORPORA, recec, sample
 from empatheia_research.corpora.licences import licence
-from empatheia_research.recipes import Recipe, validate_recipe
+from empatheia_research.recipes.recipe import Recipe, validate_recipe
 from empatheia_research.training import evaluation
 
 

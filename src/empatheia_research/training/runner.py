@@ -30,7 +30,7 @@ from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.reading import read_record
 from empatheia.settings import merge, read_yaml
 from empatheia.writing import cannot_write, hold_folder, save_folder, write_atomically
-from empatheia_research.recipes import Recipe, StageConfig, validate_recipe
+from empatheia_research.recipes.recipe import Recipe, StageConfig, validate_recipe
 from empatheia_research.training.initial_weights import started_from
 from empatheia_research.training.progress_line import without_foreign_bars
 from empatheia_research.training.stages import StageResult, run_stage

@@ -19,7 +19,7 @@ from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia_research.layers.attention import Attention
-from empatheia_research.recipes import StageConfig
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.training.progress_line import ProgressLine
 from empatheia_research.training.tracking import tracker
 from empatheia_research.training.trainer import CurveWriter, EmpatheiaTrainer, RunClock, last_checkpoint

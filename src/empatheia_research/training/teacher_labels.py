@@ -18,7 +18,7 @@ from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
 from empatheia.settings import merge
 from empatheia.writing import WRITE_PROBLEMS, cannot_write, whole_file
-from empatheia_research.recipes import load_recipe, validate_recipe
+from empatheia_research.recipes.recipe import load_recipe, validate_recipe
 from empatheia_research.text.collation import EncodedExample
 from empatheia_research.training.evaluation import measure
 from empatheia_research.training.tasks.respond import RespondTask

@@ -34,7 +34,7 @@ from empatheia.errors import ConfigError, TrainingError
 from empatheia.reading import UnreadableError, parse_json, read_record, read_text
 from empatheia.registry import nearest
 from empatheia.writing import WRITE_PROBLEMS, cannot_write, write_atomically
-from empatheia_research.recipes import AlternateConfig, StageConfig
+from empatheia_research.recipes.recipe import AlternateConfig, StageConfig
 
 MARKER = "complete.json"
 

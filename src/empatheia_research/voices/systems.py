@@ -35,7 +35,7 @@ from empatheia_research.checkpoints.system_recipes import (
     recipes_of_systems,
 )
 from empatheia_research.corpora.licences import LICENCES
-from empatheia_research.recipes import SIZES
+from empatheia_research.recipes.recipe import SIZES
 from empatheia_research.responders import RESPONDERS
 from empatheia_research.shipped import results_root
 

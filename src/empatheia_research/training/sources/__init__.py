@@ -8,7 +8,7 @@ from pathlib import Path
 from empatheia.records.dialogue import Dialogue
 from empatheia_research.corpora import CORPORA, sample
 from empatheia_research.corpora.loading import LoadedCorpus
-from empatheia_research.recipes import TaskData
+from empatheia_research.recipes.data import TaskData
 
 
 def folder_of(corpus: str) -> Path | None:

@@ -12,7 +12,8 @@ from empatheia.records.dialogue import Dialogue, Example, Turn
 from empatheia.registry import nearest
 from empatheia_research.corpora import CORPORA, conversations, curated, pooled, sample
 from empatheia_research.corpora.licences import LICENCES, licence, licence_text
-from empatheia_research.recipes import DataConfig, Recipe, StageConfig, stage_data_config
+from empatheia_research.recipes.data import DataConfig
+from empatheia_research.recipes.recipe import Recipe, StageConfig, stage_data_config
 from empatheia_research.side_inputs import SIDE_INPUTS
 from empatheia_research.training.initial_weights import started_from
 from empatheia_research.training.sources.feedback import answered

@@ -18,7 +18,7 @@ from empatheia.text.words import tokenize_words
 from empatheia_research.corpora import lexicons, recec
 from empatheia_research.corpora.annotations import read_annotations
 from empatheia_research.corpora.mechanism_levels import read_levels
-from empatheia_research.recipes import DataConfig
+from empatheia_research.recipes.data import DataConfig
 from empatheia_research.shipped import shipped_path
 from empatheia_research.text.collation import EncodedExample
 from empatheia_research.training.sources import folder_of

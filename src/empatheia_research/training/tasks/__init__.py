@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from empatheia.registry import Registry
-from empatheia_research.recipes import Recipe
+from empatheia_research.recipes.recipe import Recipe
 from empatheia_research.training.tasks.base import Task
 
 TASKS = Registry(

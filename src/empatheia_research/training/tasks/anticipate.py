@@ -27,7 +27,8 @@ from empatheia_research.corpora.licences import licence_text
 from empatheia_research.corpora.loading import SPLITS
 from empatheia_research.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia_research.pretrained import load_pretrained
-from empatheia_research.recipes import AnticipateData, StageConfig
+from empatheia_research.recipes.data import AnticipateData
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.training.evaluation import N_RESAMPLES
 from empatheia_research.training.sources import CorpusSource, folder_of
 from empatheia_research.training.tasks.base import Task, counted, scored, write_rows

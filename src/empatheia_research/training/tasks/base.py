@@ -21,7 +21,7 @@ from empatheia.resources import resolve_model
 from empatheia.writing import save_folder
 from empatheia_research.corpora.loading import SPLITS
 from empatheia_research.pretrained import load_pretrained, load_weights
-from empatheia_research.recipes import Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia_research.recipes.recipe import Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia_research.training.evaluation import N_RESAMPLES
 from empatheia_research.training.stages import StageData
 from empatheia_research.understanding.heads import FieldsConfig

@@ -22,7 +22,8 @@ from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia_research.corpora import CORPORA, conversations, empathetic_intents, esconv, labelled_texts, sample
 from empatheia_research.corpora.licences import licence_text
 from empatheia_research.corpora.loading import SPLITS, LoadedCorpus
-from empatheia_research.recipes import ClassifyData, StageConfig
+from empatheia_research.recipes.data import ClassifyData
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.training.evaluation import fit_temperature
 from empatheia_research.training.sources import folder_of
 from empatheia_research.training.stages import StageData

@@ -13,7 +13,8 @@ from empatheia.metrics import METRICS
 from empatheia.records.dialogue import CauseAnnotation
 from empatheia_research.corpora.licences import LICENCES
 from empatheia_research.corpora.reccon import load as load_reccon
-from empatheia_research.recipes import EntailData, ExtractData, StageConfig
+from empatheia_research.recipes.data import EntailData, ExtractData
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.training.sources import folder_of
 from empatheia_research.training.stages import StageData
 from empatheia_research.training.tasks.base import Task, write_rows
@@ -24,11 +25,10 @@ from empatheia_research.training.tasks.span_scores import (
     marked_answers,
     span_scores,
 )
-from empatheia_research.understanding.causes.entailment import (
-    CauseEntailment,
+from empatheia_research.understanding.causes.entailment import CauseEntailment, annotate
+from empatheia_research.understanding.causes.entailment_items import (
     EntailmentCollator,
     EntailmentItem,
-    annotate,
     encode_joint,
     entailment_rows,
     items_of_fold,

@@ -30,7 +30,8 @@ from empatheia.text.words import count_words
 from empatheia_research.corpora import emocause, reccon, sample
 from empatheia_research.corpora.licences import licence_text
 from empatheia_research.corpora.loading import canonical_split
-from empatheia_research.recipes import EstimateData, StageConfig
+from empatheia_research.recipes.data import EstimateData
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.text.tokenizer import DialogueTokenizer
 from empatheia_research.text.vectors import distil_vectors
 from empatheia_research.training.evaluation import N_RESAMPLES
@@ -49,10 +50,10 @@ from empatheia_research.understanding.words.estimator import (
     EmotionEstimator,
     EmotionEstimatorConfig,
     Likelihoods,
-    emotion_joint,
     likelihoods,
 )
 from empatheia_research.understanding.words.estimator_pieces import EstimatorReader
+from empatheia_research.understanding.words.evidence import emotion_joint
 from empatheia_research.understanding.words.gold import WordItem, emocause_words, reccon_words
 from empatheia_research.understanding.words.turns import EVIDENCES, EstimatorWords
 

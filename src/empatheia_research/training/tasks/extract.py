@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from empatheia_research.recipes import ExtractData
+from empatheia_research.recipes.data import ExtractData
 from empatheia_research.training.tasks.base import write_rows
 from empatheia_research.training.tasks.entail import RecconTask
 from empatheia_research.training.tasks.span_scores import TUNED, best_null_threshold, span_scores, tuned_value
 from empatheia_research.understanding.causes.entailment_items import EntailmentItem
-from empatheia_research.understanding.causes.spans import CauseSpans, SpanAnswer, SpanCollator, extract, span_rows
+from empatheia_research.understanding.causes.span_items import SpanCollator, span_rows
+from empatheia_research.understanding.causes.spans import CauseSpans, SpanAnswer, extract
 
 
 class ExtractTask(RecconTask):

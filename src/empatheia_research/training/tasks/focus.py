@@ -21,7 +21,8 @@ from empatheia.metrics.base import Metric
 from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.significance import Comparison, adjusted, paired_permutation
 from empatheia.text.words import count_words
-from empatheia_research.recipes import FocusData, Recipe
+from empatheia_research.recipes.data import FocusData
+from empatheia_research.recipes.recipe import Recipe
 from empatheia_research.training.evaluation import N_RESAMPLES, reply_scores
 from empatheia_research.training.initial_weights import started_from
 from empatheia_research.training.tasks.base import write_rows

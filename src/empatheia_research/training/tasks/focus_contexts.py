@@ -25,7 +25,7 @@ from empatheia.writing import write_atomically
 from empatheia_research.corpora import CORPORA, sample
 from empatheia_research.decoding.distractors import DISTRACTORS, Contrast, Distractors
 from empatheia_research.decoding.turn_pool import TurnPool, turn_pool
-from empatheia_research.recipes import JudgedData
+from empatheia_research.recipes.data import JudgedData
 from empatheia_research.understanding.words.turns import EstimatorWords, WordsOfTurns
 
 FILE = "contexts.json"

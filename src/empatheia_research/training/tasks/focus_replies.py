@@ -20,7 +20,8 @@ from empatheia_research.decoding.focus_scores import Judged
 from empatheia_research.decoding.given_replies import focused_score
 from empatheia_research.decoding.world_inputs import worlds_of
 from empatheia_research.decoding.worlds import Worlds
-from empatheia_research.recipes import DecodingConfig, FocusData
+from empatheia_research.recipes.data import FocusData
+from empatheia_research.recipes.recipe import DecodingConfig
 from empatheia_research.training.tasks.focus_contexts import FocusContexts
 from empatheia_research.training.tasks.focus_speakers import Speaker
 

@@ -14,7 +14,7 @@ from empatheia.resources.manifest import read_manifest
 from empatheia_research.checkpoints.contexts import Contexts
 from empatheia_research.checkpoints.open import open_folder
 from empatheia_research.checkpoints.prompt_contexts import PromptContexts
-from empatheia_research.recipes import Recipe, validate_recipe
+from empatheia_research.recipes.recipe import Recipe, validate_recipe
 from empatheia_research.responders import RESPONDERS
 from empatheia_research.responders.language_model import LanguageModel
 from empatheia_research.training.tasks.prompt import PromptRun, PromptTask

@@ -31,7 +31,8 @@ from empatheia.records.reply import Reply
 from empatheia.settings import merge
 from empatheia.taxonomy import MECHANISMS
 from empatheia_research.decoding.focus_scores import Judged
-from empatheia_research.recipes import ListenData, Recipe
+from empatheia_research.recipes.data import ListenData
+from empatheia_research.recipes.recipe import Recipe
 from empatheia_research.training.evaluation import N_RESAMPLES, reply_scores
 from empatheia_research.training.tasks.base import write_rows
 from empatheia_research.training.tasks.reply_judges import JudgedMeasurement, Judges, check_judges, kept, plain_words

@@ -12,7 +12,8 @@ from empatheia.taxonomy import MECHANISMS
 from empatheia_research.corpora import epitome, sample
 from empatheia_research.corpora.epitome import EpitomeCorpus
 from empatheia_research.corpora.licences import LICENCES
-from empatheia_research.recipes import MechanismsData, StageConfig
+from empatheia_research.recipes.data import MechanismsData
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.training.sources import folder_of
 from empatheia_research.training.tasks.base import Task, counted_splits, scored, write_rows
 from empatheia_research.understanding.mechanisms.identifier import (

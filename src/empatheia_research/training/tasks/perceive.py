@@ -32,7 +32,8 @@ from empatheia.text.noise import noisy
 from empatheia_research.corpora import CORPORA, empathetic_dialogues, everyday, reccon, sample
 from empatheia_research.corpora.everyday import EverydayItem
 from empatheia_research.pretrained import load_weights
-from empatheia_research.recipes import PerceiveData, StageConfig
+from empatheia_research.recipes.data import PerceiveData
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.training import word_marks
 from empatheia_research.training.evaluation import fit_temperature
 from empatheia_research.training.initial_weights import model_named, started_from

@@ -23,7 +23,7 @@ from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS, SIDES
 from empatheia.writing import save_folder
 from empatheia_research.pretrained import build_pretrained
-from empatheia_research.recipes import Recipe, StageConfig
+from empatheia_research.recipes.recipe import Recipe, StageConfig
 from empatheia_research.text.prompt_pieces import train_prompt_pieces
 from empatheia_research.training.evaluation import fit_temperature
 from empatheia_research.training.stages import StageData

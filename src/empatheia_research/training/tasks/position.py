@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from empatheia_research.recipes import EntailData
+from empatheia_research.recipes.data import EntailData
 from empatheia_research.training.tasks.base import Measurement
 from empatheia_research.training.tasks.entail import FoldItems, cell_scores
 from empatheia_research.understanding.causes.entailment_items import EntailmentItem

@@ -28,7 +28,8 @@ from empatheia.voices.language_endpoint import EndpointReplies, open_endpoint
 from empatheia_research.corpora import CORPORA
 from empatheia_research.corpora.licences import LICENCES
 from empatheia_research.pretrained import load_pretrained, load_weights
-from empatheia_research.recipes import PromptData, Recipe, StageConfig, validate_recipe
+from empatheia_research.recipes.data import PromptData
+from empatheia_research.recipes.recipe import Recipe, StageConfig, validate_recipe
 from empatheia_research.responders.language_model import LanguageModel, LanguageModelConfig, load_tokenizer, make_reader
 from empatheia_research.text.prompt_pieces import PromptItem, train_prompt_pieces, whole_conversations
 from empatheia_research.training.evaluation import Measured, likelihood_scores, reply_scores

@@ -33,7 +33,7 @@ from empatheia.resources.arrays import load_arrays
 from empatheia.voices.given import GivenVoice
 from empatheia.voices.voice import Voice
 from empatheia_research.corpora import everyday
-from empatheia_research.recipes import RankData
+from empatheia_research.recipes.data import RankData
 from empatheia_research.training.evaluation import N_RESAMPLES
 from empatheia_research.training.tasks.base import Measurement, write_rows
 from empatheia_research.voices.local import LocalVoice

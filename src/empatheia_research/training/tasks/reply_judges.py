@@ -25,7 +25,8 @@ from empatheia.writing import write_atomically
 from empatheia_research.corpora.licences import LICENCES
 from empatheia_research.decoding.focus_scores import GOLD, Judged, judge_replies, judged_metrics
 from empatheia_research.decoding.listening import FreshListener
-from empatheia_research.recipes import JudgedData, Recipe
+from empatheia_research.recipes.data import JudgedData
+from empatheia_research.recipes.recipe import Recipe
 from empatheia_research.training.evaluation import N_RESAMPLES
 from empatheia_research.training.initial_weights import model_named
 from empatheia_research.training.tasks.base import Measurement

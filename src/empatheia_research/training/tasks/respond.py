@@ -17,7 +17,8 @@ from empatheia.taxonomy import EMOTIONS
 from empatheia_research.checkpoints.contexts import ContextReader
 from empatheia_research.corpora import reccon
 from empatheia_research.pretrained import load_pretrained
-from empatheia_research.recipes import DataConfig, StageConfig
+from empatheia_research.recipes.data import DataConfig
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.responders import RESPONDERS
 from empatheia_research.responders.seq2seq import Seq2SeqResponder
 from empatheia_research.side_inputs import make_side_inputs

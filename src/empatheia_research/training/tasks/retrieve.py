@@ -22,7 +22,8 @@ from empatheia_research.corpora.licences import licence_text
 from empatheia_research.decoding.reply_index import ReplyIndex, candidate_texts
 from empatheia_research.decoding.retrieving import PairReader, Row, vectors_of
 from empatheia_research.pretrained import load_pretrained
-from empatheia_research.recipes import RetrieveData, StageConfig
+from empatheia_research.recipes.data import RetrieveData
+from empatheia_research.recipes.recipe import StageConfig
 from empatheia_research.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
 from empatheia_research.side_inputs.external_vectors import ExternalVectors
 from empatheia_research.side_inputs.prepended_labels import PrependedLabels

@@ -20,7 +20,7 @@ from empatheia.records.dialogue import Dialogue
 from empatheia.text.words import tokenize_words
 from empatheia_research.corpora import CORPORA, everyday, sample
 from empatheia_research.corpora.everyday import EverydayItem
-from empatheia_research.recipes import WholeData
+from empatheia_research.recipes.data import WholeData
 from empatheia_research.training.evaluation import reply_scores
 from empatheia_research.training.tasks.base import Measurement, write_rows
 from empatheia_research.training.tasks.perceive import perception_scores

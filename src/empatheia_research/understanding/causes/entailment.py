@@ -28,33 +28,12 @@ from empatheia_research.understanding.causes.entailment_items import (
     PairRow,
     encode_joint,
     encode_pairs,
-    entailment_rows,
     in_stretches,
     item_pair_texts,
-    items_from_dialogue,
-    items_of_fold,
-    pair_text,
     split_candidates,
 )
 from empatheia_research.understanding.encoders import HeadLinear, check_positions
 from empatheia_research.understanding.heads import EncoderHeads, HeadsOutput, HeadSpec, binary_loss
-
-__all__ = [
-    "CauseEntailment",
-    "CauseEntailmentConfig",
-    "CauseEntailmentOutput",
-    "EntailmentCollator",
-    "entailment_rows",
-    "EntailmentItem",
-    "annotate",
-    "best_run",
-    "encode_joint",
-    "encode_pairs",
-    "items_from_dialogue",
-    "items_of_fold",
-    "pair_text",
-    "token_batches",
-]
 
 MASKED_LOGIT = -1e4
 PAIRS_AT_ONCE = 2048

@@ -35,18 +35,8 @@ from empatheia_research.understanding.causes.entailment import (
 from empatheia_research.understanding.causes.entailment_items import EntailmentItem, in_stretches
 from empatheia_research.understanding.causes.span_answers import best_overlap, n_best, place_of, whole_words
 from empatheia_research.understanding.causes.span_config import CauseSpansConfig
-from empatheia_research.understanding.causes.span_items import SpanCollator, joint_rows, question_rows, span_rows
+from empatheia_research.understanding.causes.span_items import SpanCollator, joint_rows, question_rows
 from empatheia_research.understanding.heads import HeadsOutput, HeadSpec, supervised
-
-__all__ = [
-    "CauseSpans",
-    "CauseSpansConfig",
-    "CauseSpansOutput",
-    "SpanAnswer",
-    "SpanCollator",
-    "span_rows",
-    "extract",
-]
 
 QUESTIONS_AT_ONCE = 512
 

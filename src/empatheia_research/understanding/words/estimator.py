@@ -39,9 +39,6 @@ from empatheia_research.understanding.encoders import whole_in
 from empatheia_research.understanding.labels.classifier import label_fields, label_names, pad_rows, read_model
 from empatheia_research.understanding.words.estimator_pieces import EstimatorReader, TextPieces
 from empatheia_research.understanding.words.evidence import (
-    PAPER,
-    REPO,
-    RUNNING,
     Evidence,
     cause_probabilities,
     emotion_joint,
@@ -583,21 +580,3 @@ def _build(settings: Mapping[str, Any] | None) -> Any:
 
 AutoConfig.register(EmotionEstimatorConfig.model_type, EmotionEstimatorConfig, exist_ok=True)
 AutoModel.register(EmotionEstimatorConfig, EmotionEstimator, exist_ok=True)
-
-__all__ = [
-    "PAPER",
-    "REPO",
-    "RUNNING",
-    "EmotionEstimator",
-    "EmotionEstimatorConfig",
-    "EmotionEstimatorOutput",
-    "Estimate",
-    "Evidence",
-    "Likelihoods",
-    "cause_probabilities",
-    "emotion_joint",
-    "estimate",
-    "explain",
-    "likelihoods",
-    "start_piece",
-]

@@ -29,17 +29,9 @@ from empatheia_research.understanding.words.baselines import (
     RakeWords,
     RandomWords,
 )
-from empatheia_research.understanding.words.estimator import (
-    PAPER,
-    REPO,
-    RUNNING,
-    EmotionEstimator,
-    Evidence,
-    Likelihoods,
-    explain,
-    likelihoods,
-)
+from empatheia_research.understanding.words.estimator import EmotionEstimator, Likelihoods, explain, likelihoods
 from empatheia_research.understanding.words.estimator_pieces import EstimatorReader
+from empatheia_research.understanding.words.evidence import PAPER, REPO, RUNNING, Evidence
 
 WINDOW_TURNS = 2048
 EVIDENCES: Mapping[str, Evidence] = {"repo": REPO, "paper": PAPER, "running": RUNNING}
