@@ -10,7 +10,7 @@ import torch
 
 from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
-from empatheia.records.analysis import Analysis, TurnLabels
+from empatheia.records.analysis import Analysis, TurnAnalysis, TurnLabels
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.taxonomy import EMOTIONS
 from empatheia_research.understanding.causes.turns import CausesOfTurns, reccon_word, reccon_word_of
@@ -99,7 +99,8 @@ def test_five_hundred_turns():
     assert all(last.probabilities[last.first_read :]) and row[0].first_read == 0
     alone = CausesOfTurns(spans=pair[1], threshold=0.0).annotate([Dialogue.of(*texts)])[0][-1]
     assert alone.first_read == last.first_read
-    record = Analysis(Dialogue.of(*texts), causes=row, models={"causes": "tiny"}).to_dict()["causes"]
+    turns = tuple(TurnAnalysis(note.target, evidence=note) for note in row)
+    record = Analysis(Dialogue.of(*texts), turns, by={"causes": "tiny"}, parts=("causes",)).to_dict()["causes"]
     assert "first_read" not in record[0] and record[-1]["first_read"] == last.first_read
 
 
@@ -186,7 +187,8 @@ def test_loading_gives_the_same_answers(tmp_path):
     assert alone.entailment is None and alone.annotate(MIXED)[0][0].annotator.startswith("cause_spans/joint-")
     paper = COMPONENTS.get("causes").load(save(tmp_path / "paper", bench.spans_model()))
     assert paper.spans[0].config.answers == "evidence"
-    record = Analysis(MIXED[0], causes=note and (note,), models={"causes": made.name}).to_dict()
+    turns = (TurnAnalysis(note.target, evidence=note),)
+    record = Analysis(MIXED[0], turns, by={"causes": made.name}, parts=("causes",)).to_dict()
     assert json.loads(json.dumps(record))["causes"][0]["target"] == 0
 
 
