@@ -20,7 +20,7 @@ from environments import ROOT, clean_environment, make_environment, version_in
 ENDS = {"lowest": "lowest-direct", "newest": "highest"}
 LEFT_OUT = {"docs"}
 TESTS = (
-    *(f"tests/{name}" for name in ("text", "layers", "side_inputs", "metrics", "project")),
+    *(f"tests/{name}" for name in ("text", "layers", "side_inputs", "metrics", "perceive", "project")),
     *("tests/responders/test_as_transformers_models.py", "tests/cli/test_doctor.py", "tests/test_weights.py"),
 )
 LEFT_TO_CI = (
