@@ -191,16 +191,10 @@ def install_folder(source: str | Path, name: str) -> Path:
     """
     model = part_model(name)
     folder = resolve_model(source)
-    is_run = (folder / "checkpoint").is_dir() and (folder / "metrics.json").is_file()
+    checkpoint = _checkpoint_of(folder)
     with quiet_loading():
-        load_part(model.part, {name: folder / "checkpoint" if is_run else folder}, lambda part: None)
-    if is_run:
-        return install_run(folder, name)
-    target = models_root() / name
-    if target.resolve() != folder.resolve():
-        check_links(folder, recursive=True)
-        save_folder(target, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))
-    return target
+        load_part(model.part, {name: checkpoint}, lambda part: None)
+    return _installed(folder, checkpoint, name)
 
 
 def install_system(source: str | Path, system: str) -> Path:
@@ -219,13 +213,23 @@ def install_system(source: str | Path, system: str) -> Path:
 
     check_system(system)
     folder = resolve_model(source)
-    is_run = (folder / "checkpoint").is_dir() and (folder / "metrics.json").is_file()
-    checkpoint = folder / "checkpoint" if is_run else folder
+    checkpoint = _checkpoint_of(folder)
     check_folder(checkpoint, system)
     Listener.load(checkpoint)
-    if is_run:
-        return install_run(folder, system)
-    target = models_root() / system
+    return _installed(folder, checkpoint, system)
+
+
+def _checkpoint_of(folder: Path) -> Path:
+    """Where the weights are: in the run, or the folder itself."""
+    is_run = (folder / "checkpoint").is_dir() and (folder / "metrics.json").is_file()
+    return folder / "checkpoint" if is_run else folder
+
+
+def _installed(folder: Path, checkpoint: Path, name: str) -> Path:
+    """Packs a run, copies a model folder."""
+    if checkpoint != folder:
+        return install_run(folder, name)
+    target = models_root() / name
     if target.resolve() != folder.resolve():
         check_links(folder, recursive=True)
         save_folder(target, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))

@@ -21,7 +21,7 @@ from empatheia.records.dialogue import Dialogue, Role
 from empatheia.registry import nearest
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
-from empatheia_research.understanding.labels.classifier import label_names
+from empatheia_research.understanding.labels.classifier import groups_of_turns, label_names
 from empatheia_research.understanding.words.baselines import (
     AttentionWords,
     GradientWords,
@@ -202,16 +202,8 @@ class WordsOfTurns:
             DataError: ``emotion`` is ``conversation`` and a label is none of the 32 or RECCON's.
         """
         out: list[tuple[WordScores, ...]] = []
-        start = 0
-        while start < len(dialogues):
-            group, n_turns = [], 0
-            for dialogue in dialogues[start:]:
-                if group and n_turns + len(dialogue.turns) > WINDOW_TURNS:
-                    break
-                group.append(dialogue)
-                n_turns += len(dialogue.turns)
+        for group in groups_of_turns(dialogues, WINDOW_TURNS):
             out += self._annotated(group, batch_size, emotion)
-            start += len(group)
             if progress is not None:
                 progress(len(group))
         return out
