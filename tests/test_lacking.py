@@ -29,7 +29,7 @@ def test_by_name():
     assert folder() is None
 
 def test_inside():
-    from empatheia_research.recipes import load_recipe
+    from empatheia_research.recipes.recipe import load_recipe
 
 def test_with_a_name_of_its_own():
     folder = plain()
@@ -68,7 +68,7 @@ def without_torch(monkeypatch):
 )
 def test_a_file_is_left_out_for_what_it_and_its_helpers_import(without_torch, tmp_path, source, lack):
     (tmp_path / "made_helper.py").write_text(HELPER)
-    (tmp_path / "made_needy.py").write_text("from empatheia_research.recipes import load_recipe\n")
+    (tmp_path / "made_needy.py").write_text("from empatheia_research.recipes.recipe import load_recipe\n")
     file = tmp_path / "test_made.py"
     file.write_text(source)
     assert lacking.needs_of_file(file) == lack
