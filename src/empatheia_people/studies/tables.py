@@ -33,7 +33,7 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, str: Text, float: Float(53)}
+    type_annotation_map = {str: Text, float: Float(53)}
 
 
 class Study(Base):
@@ -42,8 +42,8 @@ class Study(Base):
     __tablename__ = "study"
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     name: Mapped[str]
-    design: Mapped[dict[str, Any]]
-    systems: Mapped[list[Any]]
+    design: Mapped[dict[str, Any]] = mapped_column(JSON)
+    systems: Mapped[list[Any]] = mapped_column(JSON)
     secret: Mapped[str]
     schema_version: Mapped[int]
     created: Mapped[float]
@@ -57,10 +57,10 @@ class ItemRow(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     key: Mapped[str] = mapped_column(Text, unique=True)
     set: Mapped[str]
-    context: Mapped[list[Any]]
+    context: Mapped[list[Any]] = mapped_column(JSON)
     reference: Mapped[str | None]
     emotion: Mapped[str]
-    candidates: Mapped[dict[str, Any]]
+    candidates: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
 class HitRow(Base):
@@ -68,7 +68,7 @@ class HitRow(Base):
 
     __tablename__ = "hit"
     number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    orders: Mapped[list[Any]]
+    orders: Mapped[list[Any]] = mapped_column(JSON)
 
 
 class TaskRow(Base):
@@ -80,7 +80,7 @@ class TaskRow(Base):
     place: Mapped[int]
     item: Mapped[int | None] = mapped_column(ForeignKey("item.id"), index=True)
     key: Mapped[str]
-    cards: Mapped[list[Any]]
+    cards: Mapped[list[Any]] = mapped_column(JSON)
     is_bonus: Mapped[bool] = mapped_column(Boolean)
     __table_args__ = (UniqueConstraint("hit", "place"),)
 
@@ -148,7 +148,7 @@ class Event(Base):
     assignment: Mapped[int | None] = mapped_column(Integer, index=True)
     kind: Mapped[str] = mapped_column(String(32), index=True)
     client: Mapped[str | None] = mapped_column(String(64))
-    data: Mapped[dict[str, Any]]
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
     __table_args__ = (UniqueConstraint("assignment", "client"),)
 
 
@@ -163,7 +163,7 @@ class Message(Base):
     text: Mapped[str]
     client: Mapped[str] = mapped_column(String(64))
     at: Mapped[float]
-    data: Mapped[dict[str, Any]]
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
     __table_args__ = (UniqueConstraint("room", "place"), UniqueConstraint("room", "client"))
 
 
@@ -177,7 +177,7 @@ class Participant(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     worker: Mapped[int] = mapped_column(ForeignKey("worker.id", ondelete="CASCADE"), index=True)
     state: Mapped[str] = mapped_column(String(16), index=True)
-    offered: Mapped[list[Any]]
+    offered: Mapped[list[Any]] = mapped_column(JSON)
     label: Mapped[str | None]
     situation: Mapped[str]
     pair: Mapped[int | None] = mapped_column(ForeignKey("pair.id"), index=True)
@@ -185,7 +185,7 @@ class Participant(Base):
     since: Mapped[float]
     code: Mapped[str | None]
     platform: Mapped[str]
-    flags: Mapped[list[Any]]
+    flags: Mapped[list[Any]] = mapped_column(JSON)
 
 
 class Pair(Base):
